@@ -330,6 +330,36 @@ def test_each_way_gives_the_same_values(rt: acs.Runtime, seed: int) -> None:
     assert {"tried: all in the scheduler", "tried: by the rules"} <= ways
 
 
+def test_a_step_that_several_threads_end_is_one(rt: acs.Runtime) -> None:
+    """What is left of it for the other one has no launches, and no time of each."""
+    prog, x, y = rt.build(SOURCE), rt.array(np.ones(64, "u4")), rt.zeros(64, "u4")
+    ended: list[int] = []
+
+    class Least(int):
+        """While it is compared with a step's launches, another thread ends that step."""
+
+        def __le__(self, launches: int) -> bool:
+            is_long = launches >= int(self)
+            if is_long and rt.engine.number not in ended:
+                ended.append(rt.engine.number)
+                rt.finish()
+            return is_long
+
+    backend = rt.engine.backend
+    backend.least_step = Least(backend.least_step)
+    ways = set[str]()
+    for turn in range(40):
+        for _ in range(20):
+            handle = prog.add((64,), (64,), x, y, 1)
+        handle.wait()
+        ways.add(rt.stats()["scheduler"]["steps"])
+        if turn == 10:
+            rt.prebuild()
+    assert len(ended) == 40
+    assert "tried: by the rules" in ways
+    assert (y.get() == 40 * 20).all()
+
+
 @pytest.mark.usefixtures("never_long")
 def test_launches_say_which_way_they_went(rt: acs.Runtime) -> None:
     prog, x, y = rt.build(SOURCE), rt.array(np.ones(64, "u4")), rt.zeros(64, "u4")

@@ -363,18 +363,26 @@ class Engine(Books):
         if self._waited_behind != self.number:
             least = self.backend.least_step
             if least and self.number - self._waited_behind >= least:
-                self._end_step()
-            self.waited_us = self.now_us()
-            self._waited_behind = 0 if len(self.table) else self.number
+                self._end_step(least)
+            else:
+                self._goes_on()
 
-    def _end_step(self) -> None:
-        """Tell the backend of a step, if nothing was in flight when it began, nor is now."""
+    def _goes_on(self) -> None:
+        """Note that the program goes on now."""
+        self.waited_us = self.now_us()
+        self._waited_behind = 0 if len(self.table) else self.number
+
+    def _end_step(self, least: int) -> None:
+        """Tell the backend of a step, if nothing was in flight when it began, nor is now. Another
+        thread may have ended it meanwhile."""
         with self.lock:
             if len(self.table):
                 self.pump()
-            if self._waited_behind and not len(self.table):
-                launches = self.number - self._waited_behind
+            behind = self._waited_behind
+            launches = self.number - behind
+            if behind and launches >= least and not len(self.table):
                 self.backend.stepped(self.now_us() - self.waited_us, launches)
+            self._goes_on()
 
     def wait(self, number: int, name: str) -> None:
         """Block until a launch has ended. Raise if it failed or never could run. A host task may
