@@ -29,6 +29,9 @@ from sampling import DAY, EVERY
 
 import acs_cl as acs
 from acs_cl import at_exit, core, testing
+from acs_cl.launch import waits
+from acs_cl.launch.books import Books
+from acs_cl.testing.changing import changed
 
 CALLS_EVERY = 3
 """One call in so many is interrupted on a day; `make signals` takes all, and often."""
@@ -98,6 +101,28 @@ def test_ctrl_c_is_heard_while_a_kernel_runs(device: cl.Device, backend: str, ca
     assert not is_done
     notes = getattr(caught.value, "__notes__", ["launch (spin)"])  # not in Python 3.10
     assert "(spin)" in str(notes)
+    assert x.get().tolist() == [ENDED]
+    rt.close()
+
+
+@pytest.mark.parametrize("backend", ["lanes", "device"])
+def test_what_is_under_way_is_named_under_the_lock(device: cl.Device, backend: str) -> None:
+    """Otherwise other threads may change the table meanwhile."""
+    named, held = waits.under_way, list[bool]()
+
+    def noted(books: Books) -> str:
+        held.append(books.lock.is_owned())
+        return named(books)
+
+    rt, end = acs.Runtime(device, backend=backend), End(device, LASTS_S)
+    spin, x = rt.build(endless.SOURCE).spin, rt.zeros(1, "i4")
+    spin((1,), None, x, 1, 0, writes=x).wait()
+    handle = spin((1,), None, x, end.rounds, end.address, writes=x)
+    with changed(waits, "under_way", noted), pytest.raises(KeyboardInterrupt), interrupt():
+        handle.wait()
+    end.set()
+    assert all(held)
+    assert held or sys.version_info < (3, 11)  # which has no notes
     assert x.get().tolist() == [ENDED]
     rt.close()
 

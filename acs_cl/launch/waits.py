@@ -73,7 +73,8 @@ def _has_waited(books: Books, number: int) -> bool:
     try:
         return queues.wait(books, number)
     except KeyboardInterrupt as error:
-        _tell(books, error)
+        with books.lock:
+            _tell(books, error)
         raise
 
 
@@ -138,7 +139,8 @@ def _run_host_task(books: Books) -> None:
 
 
 def _tell(books: Books, error: KeyboardInterrupt) -> None:
-    """Add the launches in flight to the traceback of Ctrl-C. Python 3.10 has no such notes."""
+    """Add the launches in flight to the traceback of Ctrl-C. Python 3.10 has no such notes. Called
+    under the lock."""
     if hasattr(error, "add_note"):
         error.add_note(f"acs_cl: interrupted while waiting for {under_way(books)} ({books!r})")
 
