@@ -416,6 +416,12 @@ class Program:
             kernel.queued = None
 
 
+def test_queues_without_a_table_have_nothing_to_wait_for() -> None:
+    classes = Svm, Object, Local, type(None), Command, type(None)
+    queues = core.native.Queues([Object(1)], False, False, classes, Object)
+    assert queues.wait(queues, 1) is False
+
+
 class Awaited(Driver):
     """Has one event, which ends when it is told so, and counts the threads that wait in here."""
 

@@ -331,6 +331,22 @@ def test_no_alarm_while_launches_end(
     assert "nothing has ended" not in capfd.readouterr().err
 
 
+def test_no_alarm_while_the_host_makes_transfers(device: cl.Device) -> None:
+    """They are launches, and end."""
+    passed = [0.0]
+    clock = inside.watchdog_clock(lambda: perf_counter() + passed[0])
+    with clock, acs.Runtime(device, backend="lanes", watchdog_s=100) as rt, setting(rt) as at:
+        handle, dog = a_host_task(at), dog_of(rt)
+        for value in range(2 * watchdog.LOOKS):
+            at.y.fill(value).wait()
+            passed[0] += 100 / watchdog.LOOKS
+            dog.look()
+        assert not handle.done
+        assert not dog.text
+        at.release()
+        handle.wait()
+
+
 @pytest.mark.parametrize("backend", ["lanes", "device"])
 def test_no_alarm_while_the_program_does_something_else(
     backend: str, device: cl.Device, capfd: pytest.CaptureFixture[str]

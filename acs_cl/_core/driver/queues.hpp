@@ -420,6 +420,7 @@ private:
                 seen->copy();
                 by_host++;
                 table_->by_core++;
+                table_->ended++;
                 table_->hazards->retire(number);
                 if (table_->reasons) table_->reasons->keep(number, nb::borrow(on_host));
                 return true;

@@ -46,16 +46,16 @@ inline bool wait_for(Queues &queues, nb::handle engine, std::int64_t number, voi
 
 // Waits for a launch, if a lane has it and nothing is unusual. Returns whether it has ended, and Python knows of it.
 inline bool wait_on_lane(Queues &queues, nb::handle engine, std::int64_t number) {
-    Table &table = *queues.table();
-    if (runs_host_task || !table.is_simple() || !table.lock->try_take()) return false;
+    Table *table = queues.table();
+    if (!table || runs_host_task || !table->is_simple() || !table->lock->try_take()) return false;
     void *event = nullptr;
     {
-        Taken taken(table.lock);
+        Taken taken(table->lock);
         event = queues.event_to_wait_for(number);
     }
     if (!event) return false;
     wait_for(queues, engine, number, event, nb::none());
-    return !table.has(number);
+    return !table->has(number);
 }
 
 // A transfer under way into or out of the program's memory. An exception also waits for its end, because the memory may
