@@ -407,6 +407,20 @@ def test_a_lane_that_waits_for_the_open_epoch_sends_it(kept_open: acs.Program) -
     assert x.get().tolist() == [3] * 8
 
 
+def test_a_wait_for_a_lane_sends_the_open_epoch(kept_open: acs.Program) -> None:
+    """Otherwise that would begin later than it can."""
+    rt = runtime_of(kept_open)
+    backend = Scheduler(rt)
+    x, z = rt.zeros(8, "u4"), rt.zeros(1 << 23, "u4")
+    rt.finish()
+    kept_open.inc((8,), None, x, 1)
+    other = z.fill(5)  # which lasts
+    assert backend.has_open_epoch
+    other.wait()
+    assert not backend.has_open_epoch
+    assert (x.get()[0], z.get()[0]) == (1, 5)
+
+
 def test_closing_runs_what_was_not_sent(device: cl.Device) -> None:
     host = np.zeros(4, np.uint32)
     with testing.open_epochs(), acs.Runtime(device, backend="device") as rt:

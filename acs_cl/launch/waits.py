@@ -66,9 +66,10 @@ def _wait(books: Books, number: int) -> None:
 
 
 def _has_waited(books: Books, number: int) -> bool:
-    """Have the core wait for a launch, unless something is unusual."""
-    queues = None if books.watchdog is not None else books.backend.core_queues
-    if queues is None:
+    """Have the core wait for a launch, unless something is unusual. It sends no open epoch, which
+    would begin later than it can."""
+    queues = books.backend.core_queues
+    if queues is None or books.watchdog is not None or books.backend.unsent:
         return False
     try:
         return queues.wait(books, number)
