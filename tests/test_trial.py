@@ -237,10 +237,14 @@ class Looping:
     """A loop on a clock of its own. `round_us`: what a round takes on the device, and by the
     host."""
 
-    def __init__(self, round_us: tuple[float, float], run_us: float = 40.0) -> None:
+    def __init__(
+        self, round_us: tuple[float, float], run_us: float = 40.0, disturbs: int = 0
+    ) -> None:
         self.now_us, self.round_us, self.run_us = 5e6, round_us, run_us
         self.trial = LoopTrial(lambda: self.now_us)
         self.host_rounds = 0
+        self.disturbs = disturbs
+        """So many us after it had, another program has 10 ms again. 0: never."""
 
     def replay(self, rounds: int) -> None:
         """Run the loop as `drive` does."""
@@ -248,10 +252,12 @@ class Looping:
         trial.begin()
         self.now_us += 500  # for what it has to follow
         while rounds:
-            by_host = trial.by_host
+            by_host, before_us = trial.by_host, self.now_us
             many = 1 if by_host else min(rounds, trial.left)
             self.now_us += many * self.round_us[by_host] + (0 if by_host else self.run_us)
             self.host_rounds += many * by_host
+            if self.disturbs and before_us // self.disturbs != self.now_us // self.disturbs:
+                self.now_us += 10_000
             rounds -= many
             if rounds:
                 trial.had(many)
@@ -273,12 +279,19 @@ def test_who_is_quicker_drives_the_rounds_of_a_loop(
     assert loop.host_rounds - tried == (99 + 1 if by_host else 0)
 
 
+@pytest.mark.parametrize("disturbs", [70_000, 90_000, 110_000, 150_000])
+def test_another_program_does_not_decide_who_drives_a_loop(disturbs: int) -> None:
+    loop = Looping((3600, 1900), disturbs=disturbs)
+    loop.replay(400)
+    assert (loop.trial.is_over, loop.trial.by_host) == (True, True)
+
+
 def test_the_trial_of_a_loop_goes_on_in_its_next_replay() -> None:
     """Waits for what a replay has to follow do not count as rounds of it."""
     loop = Looping((60, 30))
     loop.replay(70)
     assert not loop.trial.is_over
-    for _ in range(20):
+    for _ in range(40):
         loop.replay(70)
     assert (loop.trial.is_over, loop.trial.by_host) == (True, True)
 

@@ -16,13 +16,15 @@ from collections.abc import Callable
 from ..launch.decision import LARGEST
 from ..scheduler.ways import Turns, Ways
 
-PIECE_US = 1000.0
-"""What a piece takes at least, so that the launch of a run on the device hardly counts."""
+PIECE_US = 20_000.0
+"""What a piece takes at least. In a short run on the device more of the processor's threads may take
+part than in a long one."""
 
-MOST_ROUNDS = 64
+MOST_ROUNDS = 32
 """Rounds of a piece at most."""
 
-TURNS = Turns(5, learns=1)
+TURNS = Turns(2, pieces=4, learns=1)
+"""With fewer pieces of a turn, one that another program disturbed would end a trial."""
 
 MOST = 64
 """Pieces in a row that could not be timed, after which the device stays: such loops are short."""
