@@ -17,8 +17,8 @@ from ..launch.decision import LARGEST
 from ..scheduler.ways import Turns, Ways
 
 PIECE_US = 20_000.0
-"""What a piece takes at least. In a short run on the device more of the processor's threads may take
-part than in a long one."""
+"""What a piece takes at least. In a short run on the device more of the processor's threads may
+take part than in a long one."""
 
 MOST_ROUNDS = 32
 """Rounds of a piece at most."""
