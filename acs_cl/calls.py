@@ -60,7 +60,9 @@ class Calls:
         done = queues.read_now(engine, array, host, was_counted)
         if done is None or done is False:
             return False
-        if done is not True:
+        if done is True:
+            engine.has_read()
+        else:
             engine.wait(done, "read")
         if behind:
             engine.wait_for_all(behind)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from types import SimpleNamespace
 from typing import Any
 
@@ -262,6 +263,19 @@ def test_each_way_has_its_answers() -> None:
     assert choice.ruled(1, key, 99, 8) == FILLS  # recorded graphs have trials of their own
 
 
+def test_all_in_the_scheduler_is_what_the_backend_without_lanes_does() -> None:
+    choice = Choice(on_cpu=True)
+    choice.resting_until = choice.counting_until = 100
+    assert choice.on_lanes_until(1, "dense")[0] == 100
+    choice.way = IN_SCHEDULER
+    assert choice.on_lanes_until(1, "dense") == (0, "")
+    assert choice.epoch(1, 1, is_sent_anyway=False)  # however small
+    assert choice.last_was_large
+    choice.way = AS_RULED
+    assert choice.on_lanes_until(1, "dense")[0] == 100
+    assert not choice.epoch(1, 1, is_sent_anyway=False)
+
+
 # ---- programs ------------------------------------------------------------------------------------
 
 SOURCE = """
@@ -358,6 +372,20 @@ def test_a_step_that_several_threads_end_is_one(rt: acs.Runtime) -> None:
     assert len(ended) == 40
     assert "tried: by the rules" in ways
     assert (y.get() == 40 * 20).all()
+
+
+def test_a_program_that_waits_by_reading_has_steps(rt: acs.Runtime) -> None:
+    prog, x, y = rt.build(SOURCE), rt.array(np.ones(64, "u4")), rt.zeros(64, "u4")
+    out, ways = np.empty(64, "u4"), list[str]()
+    for turn in range(80):
+        for _ in range(20):
+            prog.add((64,), (64,), x, y, 1)
+        y.get(out)
+        assert (out == 20 * (turn + 1)).all()
+        if turn == 10:
+            rt.prebuild()
+        ways.append(rt.stats()["scheduler"]["steps"])
+    assert sum(one != other for one, other in pairwise(ways)) > 40
 
 
 @pytest.mark.usefixtures("never_long")

@@ -196,6 +196,19 @@ def test_each_way_gives_the_same_values(rt: acs.Runtime, seed: int) -> None:
     assert ways == {False, True}
 
 
+def test_replays_are_timed_where_the_program_waits_by_reading(rt: acs.Runtime) -> None:
+    prog, x, y = rt.build(SOURCE), rt.array(np.ones(N, "u4")), rt.zeros(N, "u4")
+    with rt.record() as graph:
+        for _ in range(12):
+            prog.add((N,), (64,), x, y, 1)
+    ways = set[bool]()
+    for turn in range(1, 13):
+        graph.replay()
+        assert (y.get() == 12 * turn).all()
+        ways.add(segments_of(graph))
+    assert ways == {False, True}
+
+
 def test_a_graph_of_loops_is_not_tried(rt: acs.Runtime) -> None:
     prog, x, y = rt.build(SOURCE), rt.array(np.ones(N, "u4")), rt.zeros(N, "u4")
     left = rt.zeros(1, "u4")

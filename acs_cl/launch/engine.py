@@ -367,6 +367,14 @@ class Engine(Books):
             else:
                 self._goes_on()
 
+    def has_read(self) -> None:
+        """Note the same behind a read of the core's. One alone is no step, and may take 2 us."""
+        number = self.table.number
+        if self._waited_behind + 1 == number:
+            self._waited_behind = number
+        else:
+            self.waited()
+
     def _goes_on(self) -> None:
         """Note that the program goes on now."""
         self.waited_us = self.now_us()

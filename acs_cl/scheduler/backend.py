@@ -55,7 +55,7 @@ from .builds import Schedulers
 from .built import Scheduler
 from .homes import Head, Homes, keep_on_lanes, key_of, offer_of
 from .notes import NOTED, NOTES, Book, Noted
-from .policy import FILLS, HOT, Choice, Key
+from .policy import AS_RULED, FILLS, HOT, IN_SCHEDULER, Choice, Key
 from .segment import SegmentCommand
 from .segment import Settings as SegmentSettings
 from .sender import Epoch, Sender, Settings
@@ -260,8 +260,12 @@ class Device(Backend):
 
     def stepped(self, us: float, launches: int) -> None:
         """Take a step. Have everything planned anew if launches go another way from now on."""
-        if self._steps is not None and self._steps.ended(us, launches, self.sender.tasks_sent):
-            self._table.generation += 1
+        steps, choice = self._steps, self.choice
+        if steps is None or choice is None or not steps.ended(us, launches, self.sender.tasks_sent):
+            return
+        self._table.generation += 1
+        # nothing is decided about epochs then, as on the backend without lanes
+        self.sender.by_itself = choice.last_was_large = choice.way == IN_SCHEDULER
 
     def about(self) -> Report:
         """Report counters, reasons and schedulers in plain values."""
@@ -625,8 +629,9 @@ class Device(Backend):
             self._note(epoch)
         status, broken, failures = self.sender.outcome(epoch, partial(table.of_epoch, which))
         is_bad = broken is not None or bool(failures)
-        if not is_bad and self.choice is not None and epoch.is_judged:
-            self._judge(epoch, self.choice)
+        choice = self.choice
+        if not is_bad and choice is not None and choice.way == AS_RULED and epoch.is_judged:
+            self._judge(epoch, choice)
         if broken is not None and epoch.resident is not None:
             table.drop(epoch.resident)
         if any(epoch.children):

@@ -119,7 +119,7 @@ class Choice:
         """What steps take the present way, over what they take by the rules. None while ways are
         tried."""
         self.has_refused = False
-        """Whether a rule has sent a launch to a lane because it fills the device or takes long."""
+        """Whether a rule has sent a launch to a lane that the scheduler could run."""
         self.few = FEW_ON_CPU if on_cpu else FEW_ON_GPU
         """Tasks from which on an epoch is worth sending."""
         self._times: dict[Key | None, list[float]] = {}
@@ -235,14 +235,16 @@ class Choice:
     def epoch(self, tasks: int, number: int, is_sent_anyway: bool) -> bool:
         """Tell whether the scheduler gets an epoch of `tasks` whose last launch is `number`.
         `is_sent_anyway`: it has to, because its launches were not kept for lanes."""
-        self.last_was_large = tasks >= self.few
+        self.last_was_large = tasks >= self.few or self.way == IN_SCHEDULER
+        if self.way == IN_SCHEDULER:
+            return True
         is_sent = self.last_was_large or is_sent_anyway
         self._lost = max(0, self._lost + self.few - (tasks if is_sent else 0))
         if not self._lost:
             self._rest = REST
         elif self._lost >= STREAK * self.few and not self.last_was_large:
             self._lost -= self.few  # as soon as it falls short again
-            self.resting_until = number + self._rest
+            self.resting_until, self.has_refused = number + self._rest, True
             self._rest = min(2 * self._rest, LONGEST_REST)
         return is_sent
 
@@ -257,7 +259,7 @@ class Choice:
     def timed_by_device(self, us: float, tasks: int, width: int, number: int, names: Names) -> bool:
         """Take the device's time for an epoch, and tell whether its kernels go to lanes from now
         on. `width`: how many of its tasks may run at one time. `number`: the newest launch."""
-        if tasks < self.few or self.way != AS_RULED:  # so few say little, and other ways are timed
+        if tasks < self.few:  # so few say little
             return False
         why = (self._lost_on_cpu if self.on_cpu else self._lost_on_gpu)(us, tasks, width, names)
         if not why:
@@ -315,10 +317,10 @@ class Choice:
 
     def on_lanes_until(self, number: int, name: str) -> tuple[int, str]:
         """Return the launch until which a kernel goes to lanes, and why. 0: it need not."""
-        if self.way == ON_LANES:
-            return NEVER, self._all_on_lanes()
+        if self.way != AS_RULED:
+            return (NEVER, self._all_on_lanes()) if self.way == ON_LANES else (0, "")
         found = self._too_long(number, name)
-        if found is not None and self.way == AS_RULED:
+        if found is not None:
             return found
         if number < self.resting_until:
             return self.resting_until, "epochs were too small lately to be worth sending"
