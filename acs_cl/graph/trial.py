@@ -50,7 +50,6 @@ class Trial:
         """Whether the next time of the other way is left out: that replay is its first."""
         self._untimed = 0
         """Replays since one was timed."""
-        self._way = 0
         self._began_us: float | None = None
         """When the last replay began. None: something else was in flight."""
         self._behind = -1
@@ -101,8 +100,11 @@ class Trial:
                 self._try_other(make)
         elif ways.is_over:
             self._end(ways.way)
-        else:
-            self._way = ways.way
+
+    @property
+    def _way(self) -> int:
+        """Return the place of the present way in `pieces`."""
+        return 0 if self._ways is None or self.is_over else self._ways.way
 
     def _try_other(self, make: Callable[[], Pieces]) -> None:
         """Make the pieces of the other way. From now on the two take turns."""
@@ -119,7 +121,7 @@ class Trial:
 
     def _end(self, way: int) -> None:
         self.is_over = True
-        self.pieces, self._way = [self.pieces[way]], 0
+        self.pieces = [self.pieces[way]]
         if way and self._ways is not None:
             self.pieces[0].why = (
                 "all that the scheduler can run is in segments: its replays took "
