@@ -89,7 +89,7 @@ public:
     Expected *last_counted() const { return counts_ && matched_ ? &followed_->tasks[matched_ - 1] : nullptr; }
     // Counts the next launch, which is the expected one.
     void count() {
-        matched_++;
+        followed_->fetch_behind(matched_++);
         stats.by_call++;
     }
 

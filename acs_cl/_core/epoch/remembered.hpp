@@ -13,9 +13,9 @@
 #include <vector>
 
 #include "epoch/recorder.hpp"
+#include "hazards/bits.hpp"
 #include "hazards/merged.hpp"
 #include "hazards/touched.hpp"
-#include "launch/sizes.hpp"
 #include "python/nb.hpp"
 
 namespace acs_cl {
@@ -43,11 +43,10 @@ struct Asked {
     const Addresses &addresses;
 };
 
-// What the call of a launch was: its plan, its sizes, and its arrays as the program gave them. A call like it, with the
-// same numbers, is the same launch, whatever is known of the bytes that it touches.
+// What the call of a launch was: the head of its record, and its arrays as the program gave them. A call like it, with
+// the same numbers, is the same launch, whatever is known of the bytes that it touches.
 struct Call {
-    std::shared_ptr<void> plan;  // never another one's as long as this is here
-    Sizes sizes;
+    std::uint64_t head;  // `Head::version`, which says the kernel, the sizes and the scheduler, too
     std::vector<NodePointer> arrays;
     bool overwrites;  // as `Touched` has it
 };
@@ -165,6 +164,13 @@ public:
         }
         found.push_back(size());
         return found;
+    }
+
+    // Asks for what launches behind this one are compared with, which is more than the processor's caches keep.
+    void fetch_behind(std::size_t at) const {
+        if (at + 2 < size()) prefetch_all(&tasks[at + 2]);
+        const Call *next = at + 1 < size() ? tasks[at + 1].call.get() : nullptr;
+        if (next) prefetch_all(next);
     }
 
     Touched touched(const Expected &task) const {

@@ -2,6 +2,7 @@
 
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #ifdef _MSC_VER
@@ -61,6 +62,13 @@ inline void prefetch_to_write(const void *address) {
 #else
     __builtin_prefetch(address, 1);
 #endif
+}
+
+// Fetches all of an object that will be read soon. There need not be one.
+template <typename What>
+inline void prefetch_all(const What *what) {
+    constexpr std::size_t LINE = 64;
+    for (std::size_t at = 0; at < sizeof(What); at += LINE) prefetch(reinterpret_cast<const char *>(what) + at);
 }
 
 }  // namespace acs_cl

@@ -181,34 +181,36 @@ public:
         const Expected *task = table.forecast.next_counted();
         if (!task || !task->call) return false;
         const Call &call = *task->call;
-        if (call.plan != plan.place || call.sizes != sizes_ || !size_->is_tried ||
-            task->shape != (head_->shape ? std::string_view(*head_->shape) : std::string_view()))
-            return false;
+        if (call.head != head_->version || !size_->is_tried) return false;
         auto array = call.arrays.begin();
         const auto is_next = [&](View *view) {
             return array != call.arrays.end() && view && view->home == home.engine &&
                    view->node_in(home.hazards) == (array++)->get();
         };
+        const std::size_t nbytes = task->argument_bytes();
+        char bytes[MOST_BLOB];
+        std::memcpy(bytes, task->arguments(), nbytes);
         for (std::size_t at = 0; at < plan.parameters.size(); at++) {
             const Parameter &one = plan.parameters[at];
-            char bytes[MOST_BLOB];
-            if (one.code == 'P') {
-                View *view = view_of(given[at]);
-                if (!is_next(view) || (one.overwritten && !is_exact(*view))) return false;
-                put(bytes, view->address);
-            } else if (!put_value(one, given[at], bytes)) {
-                return false;
+            char *const own = bytes + (one.at - HEAD_BYTES);
+            if (one.code != 'P') {
+                if (!put_value(one, given[at], own)) return false;
+                continue;
             }
-            if (std::memcmp(task->arguments() + (one.at - HEAD_BYTES), bytes, one.nbytes)) return false;
+            View *view = view_of(given[at]);
+            if (!is_next(view) || (one.overwritten && !is_exact(*view))) return false;
+            put(own, view->address);
         }
-        char head[HEAD_BYTES];
-        std::memcpy(head, head_->words.data(), HEAD_BYTES);
+        if (std::memcmp(task->arguments(), bytes, nbytes)) return false;
         if (when) {
             View *flag = view_of(when);
             if (!is_next(flag) || !is_flag(flag)) return false;
+            char head[HEAD_BYTES];
+            std::memcpy(head, head_->words.data(), HEAD_BYTES);
             put_flag(flag->address, head);
+            if (std::memcmp(task->head(), head, HEAD_BYTES)) return false;
         }
-        if (array != call.arrays.end() || std::memcmp(task->head(), head, HEAD_BYTES)) return false;
+        if (array != call.arrays.end()) return false;
         touched = table.forecast.followed()->touched(*task);
         touched.overwrites = call.overwrites;
         for (std::uint32_t at = 0; at < touched.many; at++)
@@ -223,7 +225,7 @@ public:
         if (task->call && is_call(*task->call, when)) return;  // only its numbers are others
         std::vector<NodePointer> arrays;
         each_array(when, [&](const NodePointer &node) { return arrays.push_back(node), true; });
-        task->call = std::make_shared<const Call>(Call{plan.place, sizes_, std::move(arrays), touched.overwrites});
+        task->call = std::make_shared<const Call>(Call{head_->version, std::move(arrays), touched.overwrites});
     }
 
     // Returns how launches of these sizes are cut for `said`, the value of `bands=`. None: the default. Null: unknown.
@@ -307,7 +309,7 @@ private:
     }
     // Whether the launch is one of this call.
     bool is_call(const Call &call, PyObject *when) const {
-        if (call.plan != plan.place || call.sizes != sizes_) return false;
+        if (call.head != head_->version) return false;
         auto array = call.arrays.begin();
         const auto is_next = [&](const NodePointer &node) { return array != call.arrays.end() && node.get() == (array++)->get(); };
         return each_array(when, is_next) && array == call.arrays.end();

@@ -124,6 +124,7 @@ void plan_sizes(nb::handle kernel, nb::handle global, nb::handle local, nb::hand
         Head &head = size.make(nb::object(one[0]), std::exchange(is_home, false));
         head.arena_bytes = nb::cast<std::uint64_t>(one[1]);
         head.words = words;
+        head.version = Head::new_version();
         if (auto shape = shape_of(nb::object(one[3]))) head.shape = std::move(shape);
         if (nb::object(one[4]).is_none()) continue;
         const auto [least, group, most_tiles, limit] =

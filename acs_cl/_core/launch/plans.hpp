@@ -91,6 +91,7 @@ struct Tiling {
 // The part that records of one size share in one scheduler, without arguments.
 struct Head {
     nb::object scheduler;
+    std::uint64_t version = new_version();  // no other head ever has it, and this one has another when it changes
     std::uint64_t arena_bytes = 0;  // all local memory
     RecordWords words{};
     std::optional<std::string> shape;
@@ -105,7 +106,14 @@ struct Head {
         words[TILES] = std::uint32_t(tiles);
         words[ITEMS] = std::uint32_t(items);
         words[TILE_ITEMS] = std::uint32_t(tile);
+        version = new_version();
         return tiles <= tiling.limit;
+    }
+
+    // The GIL is held.
+    static std::uint64_t new_version() {
+        static std::uint64_t newest = 0;
+        return ++newest;
     }
 };
 
