@@ -17,7 +17,6 @@ A message says which launch, kernel and argument, what came, what was expected a
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from difflib import get_close_matches
 from operator import index
 from typing import NamedTuple, NoReturn
 
@@ -219,6 +218,8 @@ def meant(name: object, names: Iterable[str]) -> str:
 def nearest(name: str, names: Iterable[str], alike: float = 0.6) -> str:
     """Return the most similar of some names, in capitals or not. `alike`: least similarity, up to
     1. Empty: none is similar enough."""
+    from difflib import get_close_matches  # only mistakes need it
+
     small = {one.lower(): one for one in names}
     found = get_close_matches(name.lower(), small, 1, alike)
     return small[found[0]] if found else ""

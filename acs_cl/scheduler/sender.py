@@ -273,7 +273,9 @@ class Sender(core.native.Sender):
             return Outcome(0, None, failures)
         event, segment = epoch.event, epoch.segment
         status, broken = driver.status(event) if event is not None else -1, _refusal(epoch)
-        if broken is None and status < 0:
+        if broken is None and event is None:
+            broken = InternalError("the scheduler was not launched, and nobody knows why")
+        elif broken is None and status < 0:
             broken = DeviceError(f"the device reports status {status}")
         if broken is None:
             found = epoch.status
