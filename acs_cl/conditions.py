@@ -22,7 +22,7 @@ from .devices.build import build
 from .devices.driver import Events, OwnKernel, Place, is_svm
 from .devices.pocl import compiles_late
 from .errors import UsageError, describe, whole
-from .launch.commands import KernelCommand, TransferCommand
+from .launch.commands import KernelCommand, NoVariantError, TransferCommand
 from .launch.decision import LARGEST, WIDTH, Cell, DecidedCommand, Decision, Fault
 from .memory.array import Array
 from .ranges import meet
@@ -97,7 +97,10 @@ class Deciding:
         engine = self._kernel.engine
         command, access, _copies = self.decided(plain, access, wait_for)
         if not engine.backend.decides:
-            _ = command.guarded  # makes a fault of the variant an error of this call
+            try:
+                _ = command.guarded  # makes a fault of the variant an error of this call
+            except NoVariantError as error:
+                raise error.of_launch(engine.number + 1, plain.name) from None
         self._command = command
         return engine.launch(command, access, wait_for)
 
@@ -197,10 +200,9 @@ class Guards:
         global_size, fault = plain.global_size, None
         if decision.count is not None:
             if collective and local is None:
-                raise UsageError(
-                    f"{kernel.label()}: the kernel calls {collective}; with acs.size it needs a "
-                    "local size, so that each group runs as a whole or not at all"
-                )
+                why = "it needs a local size, so that each group runs as a whole or not at all"
+                said = f"the kernel calls {collective}; with acs.size {why}"
+                raise NoVariantError(kernel.name, said)
             fault = self._fault(kernel)
             bound, group = decision.upto, decision.group
             values += (first, struct.pack("I", bound), first + 1, struct.pack("I", group))
@@ -258,9 +260,10 @@ class Guards:
             try:
                 guarded = with_guards(source, options, engine.device, name, when, counted, together)
             except CannotParse as error:
-                raise UsageError(
-                    f"{kernel.label()}: when= and acs.size need a version of the kernel that "
-                    f"decides on the device, and it cannot be rewritten: {error.reason}"
+                raise NoVariantError(
+                    kernel.name,
+                    "when= and acs.size need a version of the kernel that decides on the device, "
+                    f"and it cannot be rewritten: {error.reason}",
                 ) from None
             built = guarded.source, tuple(options)
             program = engine.guarded.get(built)

@@ -35,7 +35,7 @@ from .devices.driver import Events, OwnKernel
 from .errors import CheckWarning, UsageError, describe, no_attribute, truth
 from .host.call_sites import warn_there
 from .launch import spawning as spawns
-from .launch.commands import KernelCommand
+from .launch.commands import KernelCommand, NoVariantError
 from .launch.foreign_events import events_of
 from .launch.observers import Cutting
 from .launch.several_handles import CutHandle
@@ -534,7 +534,10 @@ class Kernel(core.native.Caller):
         assert bound is not None, "usual arguments are bound"
         if not any(found.offsets.values()):
             return self.versions.native(self, (), found.kinds), bound
-        native = self.versions.native(self, tuple(found.offsets), found.kinds)
+        try:
+            native = self.versions.native(self, tuple(found.offsets), found.kinds)
+        except NoVariantError as error:
+            raise error.of_launch(engine.number + 1, self.name) from None
         starts: list[object] = []
         for index, start in enumerate(found.offsets.values(), len(found.arguments)):
             starts += (index, struct.pack("Q", start))

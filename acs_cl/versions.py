@@ -17,7 +17,7 @@ import pyopencl as cl
 from .access.called import Called
 from .devices.build import build
 from .devices.driver import OwnKernel, own_clone
-from .errors import UsageError
+from .launch.commands import NoVariantError
 
 if TYPE_CHECKING:
     from .launch.engine import Engine
@@ -106,9 +106,10 @@ def refuse_second_variables(kernel: Called, why: str, instead: str) -> None:
     """Refuse a variant of a kernel that uses variables of its program. The variant is in another
     program, which has its own variables."""
     if kernel.signature.program_globals:
-        raise UsageError(
-            f"{kernel.label()}: {why} a rewritten version of the kernel, and that one would have "
-            f"its own copy of the variables of the program; {instead}"
+        raise NoVariantError(
+            kernel.name,
+            f"{why} a rewritten version of the kernel, and that one would have its own copy of the "
+            f"variables of the program; {instead}",
         )
 
 
@@ -125,7 +126,5 @@ def _rewritten(kernel: RuntimeKernel, offsets: Offsets) -> tuple[str, str]:
     try:
         return with_byte_offsets(kernel.source, kernel.options, device, kernel.name, offsets)
     except CannotParse as error:
-        raise UsageError(
-            f"{kernel.label()}: a view starts inside its buffer, and the kernel cannot be "
-            f"rewritten to add the offset: {error.reason}"
-        ) from None
+        why = "a view starts inside its buffer, and the kernel cannot be rewritten to add the"
+        raise NoVariantError(kernel.name, f"{why} offset: {error.reason}") from None

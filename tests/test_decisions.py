@@ -294,6 +294,20 @@ def test_only_whole_groups_leave_a_kernel_with_barriers(setting: Setting) -> Non
         prog.sums(acs.size(counts[1], 64), None, x, y[0], shared)
 
 
+def test_a_replay_names_its_own_launch_where_a_kernel_has_no_variant(device: cl.Device) -> None:
+    """The variant is made long after the call, where a lane gets the launch of a scheduler."""
+    with acs.Runtime(device, backend="device") as rt:
+        prog = rt.build(SOURCE)
+        x, y, count = rt.array(np.arange(64), "i4"), rt.zeros(8, "i4"), rt.array([8], "u4")
+        with rt.record() as graph:
+            prog.sums(acs.size(count, 64), None, x, y, cl.LocalMemory(4))
+        own = rt.zeros(4, "u4").fill(1).number + 1
+        wrong = rf"^launch {own} of kernel 'sums \(1 in its graph\)': the kernel calls barrier"
+        with pytest.raises(acs.UsageError, match=wrong):
+            graph.replay()
+        assert not y.get().any()
+
+
 def test_count_is_taken_from_the_kernel_before(setting: Setting) -> None:
     rt, _ = setting
     x = np.random.default_rng(3).integers(0, 100, 500)

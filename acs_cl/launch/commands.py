@@ -25,6 +25,19 @@ BETWEEN = "copy from device "
 """How the names of copies between devices begin."""
 
 
+class NoVariantError(UsageError):
+    """Says that a kernel has no variant for a launch. A variant may be made long after the call, or
+    for a graph. So who knows the launch's number makes the error of it."""
+
+    def __init__(self, kernel: str, why: str) -> None:
+        super().__init__(f"kernel {kernel!r}: {why}")
+        self._why = why
+
+    def of_launch(self, number: int, name: str) -> UsageError:
+        """Return the error of launch `number`, which has this name."""
+        return UsageError(f"launch {number} of kernel {name!r}: {self._why}")
+
+
 class _Kernel(NamedTuple):
     name: str
     kernel: Any

@@ -6,7 +6,6 @@ Launches that must not run end here.
 
 from __future__ import annotations
 
-import re
 from functools import partial
 from time import perf_counter_ns
 
@@ -17,7 +16,7 @@ from ..errors import AcsError, DeviceError, OutOfMemory, UsageError
 from ..memory.blocks import Store
 from ..records import Launch
 from .books import Books
-from .commands import HostCommand, KernelCommand
+from .commands import HostCommand, KernelCommand, NoVariantError
 from .decision import DecidedCommand
 from .poisoning import fail, stand_in
 
@@ -121,14 +120,12 @@ def _sees(store: Store, place: Place) -> bool:
 def driver_error(books: Books, launch: Launch, error: BaseException) -> AcsError:
     """Make an error of a driver's refusal, with the launch, the kernel and the sizes."""
     command = launch.command
+    if isinstance(error, NoVariantError):  # one is made when a queue gets the launch
+        return error.of_launch(launch.number, command.name)
     where = f"launch {launch.number} ({command.name})"
     if isinstance(command, (KernelCommand, DecidedCommand)):
         where += f" of global size {command.global_size}, local size {command.local_size}"
-    # where a variant is made for this launch, its error names a launch that would be the next one
-    of_kernel = f"of kernel '{command.name}'"
-    text = re.sub(rf"^launch \d+ {re.escape(of_kernel)}", "", str(error))
-    is_named = text != str(error)
-    message = f"launch {launch.number} {of_kernel}{text}" if is_named else f"{where}: {error}"
+    message = f"{where}: {error}"
     if isinstance(command, KernelCommand) and isinstance(error, cl.Error):
         hint = _of_limits(books.device, command, error)
         if hint:
