@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import os
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -527,6 +528,26 @@ def test_a_recording_that_ends_inside_a_loop_is_discarded(
     with pytest.raises(acs.UsageError, match="ended inside a loop"):
         graph.__exit__(None, None, None)
     later.close()
+    with pytest.raises(acs.UsageError, match="discarded"):
+        graph.replay()
+    assert x.get()[0] == 0
+
+
+def test_a_loop_that_is_never_entered_is_an_error_at_its_line(
+    rt: acs.Runtime, prog: acs.Program
+) -> None:
+    x, go = rt.zeros(1, "u4"), rt.array([1], "u4")
+    graph, line = rt.record(), sys._getframe().f_lineno
+
+    def record() -> None:
+        with graph:
+            acs.loop(go, at_most=3)
+            with acs.loop(go, at_most=3):
+                prog.early((1,), None, x, go)
+
+    wrong = rf"acs\.loop, made at .*test_loops\.py:{line + 4}, was never entered"
+    with pytest.raises(acs.UsageError, match=wrong):
+        record()
     with pytest.raises(acs.UsageError, match="discarded"):
         graph.replay()
     assert x.get()[0] == 0

@@ -61,8 +61,8 @@ INNER = {
         "span spans view_at where"
     ),
     "Graph": (
-        "access_of body capture close_loop engine explain is_capturing keep making on_device "
-        "open_loop pieces take told_bands trial_of"
+        "access_of body capture close_loop engine expect_loop explain is_capturing keep making "
+        "on_device open_loop pieces take told_bands trial_of"
     ),
     "Handle": "engine",
     "Kernel": (

@@ -89,8 +89,8 @@ class Graph:
 
     __slots__ = (
         "__weakref__", "_has_all", "_lock", "_order", "_outer", "_own", "_owned", "_pieces",
-        "_profile", "_recording", "_state", "_taking", "_thread", "_trial", "_tunes", "arrays",
-        "engine", "is_capturing", "making",
+        "_profile", "_recording", "_state", "_taking", "_thread", "_trial", "_tunes",
+        "_unentered", "arrays", "engine", "is_capturing", "making",
     )  # fmt: skip
 
     if not TYPE_CHECKING:  # a type checker would take any name then
@@ -117,6 +117,8 @@ class Graph:
         self._profile: Profile | None = None
         self._outer: list[tuple[Loop, list[Loop]]] = []
         """While recording: the loops that are open, and the loops beside each."""
+        self._unentered: list[str] = []
+        """While recording: of each loop the line that made it, or "" once it was entered."""
         self._owned: list[Base] = []
         self._own: dict[int, tuple[Array, Array]] = {}
         """While recording: {id of the program's array: it, and the graph's view of it}."""
@@ -177,6 +179,12 @@ class Graph:
         if self._outer:
             self._let_go("discarded: its recording ended inside a loop")
             raise UsageError("the recording ended inside a loop: leave acs.loop before rt.record()")
+        if any(self._unentered):
+            self._let_go("discarded: a loop in its recording was never entered")
+            raise UsageError(
+                f"acs.loop, made at {next(filter(None, self._unentered))}, was never entered: "
+                "write `with acs.loop(…):` around the launches that it repeats"
+            )
         try:
             self._compile()
         except BaseException:
@@ -219,10 +227,16 @@ class Graph:
             self.is_capturing = False
             self._owned = outer
 
-    def open_loop(self, flag: Array, at_most: int) -> Loop:
-        """Begin the body of a loop. It ends at `close_loop`."""
+    def expect_loop(self, site: str) -> int:
+        """Note that the program made a loop, and where. Return a number for it."""
+        self._unentered.append(site)
+        return len(self._unentered) - 1
+
+    def open_loop(self, number: int, flag: Array, at_most: int) -> Loop:
+        """Begin the body of an expected loop. It ends at `close_loop`."""
         if self.engine.recorder() is not self:
             raise UsageError("acs.loop: the recording in which it was made has ended")
+        self._unentered[number] = ""
         recording, first = self._recording, len(self._recording.calls)
         opened = Loop(self._view(flag), at_most, range(first, first))
         self._outer.append((opened, recording.loops))

@@ -20,6 +20,7 @@ import numpy as np
 
 from ..errors import PoisonedError, UsageError, describe, whole
 from ..handle import Handle
+from ..host.call_sites import caller
 from ..launch.decision import LARGEST, WIDTH
 from ..memory.array import Array
 from ..ranges import meet
@@ -241,7 +242,7 @@ class loop:  # noqa: N801  read like `size`
     [7]
     """
 
-    __slots__ = ("_graph", "_opened", "_what")
+    __slots__ = ("_graph", "_number", "_opened", "_what")
 
     def __init__(self, flag: Array, *, at_most: int) -> None:
         engine = cast("Engine", flag.engine) if isinstance(flag, Array) else None
@@ -253,10 +254,11 @@ class loop:  # noqa: N801  read like `size`
             )
         self._what = checked("acs.loop", engine, flag, at_most)
         self._graph = graph
+        self._number = graph.expect_loop(caller())
         self._opened: list[Loop] = []
 
     def __enter__(self) -> None:
-        self._opened.append(self._graph.open_loop(*self._what))
+        self._opened.append(self._graph.open_loop(self._number, *self._what))
 
     def __exit__(self, kind: object, error: object, trace: object) -> None:
         self._graph.close_loop(self._opened[-1], is_whole=kind is None)

@@ -88,8 +88,12 @@ class Recorder(Protocol):
     def keep(self, base: Base) -> None:
         """Keep memory that was allocated in the recording."""
 
-    def open_loop(self, flag: Array, at_most: int) -> Any:
-        """Begin the body of a loop. It ends at `close_loop`, which takes what this returns."""
+    def expect_loop(self, site: str) -> int:
+        """Note that the program made a loop, and where. Return a number for it."""
+
+    def open_loop(self, number: int, flag: Array, at_most: int) -> Any:
+        """Begin the body of an expected loop. It ends at `close_loop`, which takes what this
+        returns."""
 
     def close_loop(self, opened: Any, is_whole: bool) -> None:
         """End the body of the loop that was opened last."""
