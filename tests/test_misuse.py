@@ -536,6 +536,18 @@ BAD_CALLS: dict[str, tuple[Bad, str]] = {
         r"None is no value of dtype float32; write a number, such as nan$",
     ),
     "nothing among values": (lambda rt, p, x, y: rt.array([1, None], "f4"), r"None is no value of"),
+    "masked arrays in a list": (
+        lambda rt, p, x, y: rt.array([np.ma.array([1.0, 2.0], mask=[i, 0]) for i in (0, 1)], "f4"),
+        r"numpy\.ma\.MaskedArray of shape \(2,\) has masked values",
+    ),
+    "a masked element among numbers": (
+        lambda rt, p, x, y: x[:4].set([(1.0, 2.0, np.ma.masked, 3)]),
+        r"MaskedConstant.* has masked values",
+    ),
+    "records with a mask for each field": (
+        lambda rt, p, x, y: rt.array(np.ma.array([(1, 2)], "i4,i4", mask=[(True, False)])),
+        r"numpy\.ma\.MaskedArray of shape \(1,\) has masked values",
+    ),
     "nothing to fill with": (lambda rt, p, x, y: x.fill(None), r"fill.*: None is no value of"),
     "an order of a launch and itself": (
         lambda rt, p, x, y: rt.explain(handle := x[:0].fill(1), handle),

@@ -19,14 +19,16 @@ NUMBERS = "biufc"
 """Kinds of dtypes that are numbers."""
 PLAIN = frozenset({bool, int, float})
 """Numbers of Python."""
+HOLDERS = np.ndarray, list, tuple
+"""What masks may be in."""
 
 
 def values_of(source: Any, dtype: DType | None = None) -> HostArray:
     """Return what a program gave as an array of NumPy."""
-    is_special = isinstance(source, np.ndarray) and type(source) is not np.ndarray
-    if is_special and np.any(getattr(source, "mask", False)):  # NumPy drops the mask in silence
+    masked = _masked(source)
+    if masked is not None:  # NumPy drops the mask in silence
         raise UsageError(
-            f"{describe(source)} has masked values, and memory of a device has no masks; give "
+            f"{describe(masked)} has masked values, and memory of a device has no masks; give "
             "filled(value), and the mask as an array of its own"
         )
     try:
@@ -38,6 +40,22 @@ def values_of(source: Any, dtype: DType | None = None) -> HostArray:
     if found.dtype == object and not found.ndim and isinstance(source, Iterable):
         raise UsageError(f"no values for an array: got {describe(source)}; make a list of it first")
     return found
+
+
+def _masked(source: object) -> HostArray | None:
+    """Return what has masked values: an array, or one in a list, or in lists of lists."""
+    if isinstance(source, np.ndarray):
+        if type(source) is np.ndarray:
+            return None
+        mask = np.asarray(getattr(source, "mask", False))
+        if mask.dtype.names:  # of records, with a truth for each field
+            mask = np.frombuffer(mask.tobytes(), bool)
+        return source if mask.any() else None
+    if not isinstance(source, (list, tuple)):
+        return None
+    kinds = {kind for kind in set(map(type, source)) if issubclass(kind, HOLDERS)}
+    found = (_masked(one) for one in source if type(one) in kinds) if kinds else ()
+    return next((one for one in found if one is not None), None)
 
 
 def new_values(source: object, dtype: DType | None) -> HostArray:
