@@ -14,6 +14,7 @@ import time
 from itertools import pairwise
 from pathlib import Path
 
+import numpy as np
 import pyopencl as cl
 import pytest
 from corruptions import KINDS, SURE
@@ -21,6 +22,7 @@ from inside import Scheduler
 
 import acs_cl as acs
 from acs_cl.scheduler import layout
+from acs_cl.scheduler.segment import Segment
 from acs_cl.testing.scheduler import open_epochs
 
 HERE = Path(__file__).resolve().parent
@@ -56,6 +58,33 @@ def test_a_corrupted_word_is_an_error_or_does_no_harm(device: cl.Device, part: i
         assert came[kind].get("error", 0) > EACH // 2, came[kind]
     for kind in {"items", "tile_items", "size"} & came.keys():
         assert came[kind].get("error", 0) > 0, came[kind]
+
+
+def test_a_segment_with_a_count_that_it_never_had_fails_and_is_made_anew(device: cl.Device) -> None:
+    """A kernel that writes out of its arrays may change any word of a segment on the device."""
+    with acs.Runtime(device, backend="device") as rt:
+        inc = rt.build("kernel void inc(global uint *x) { x[get_global_id(0)] += 1; }").inc
+        rt.prebuild(inc)
+        x = rt.zeros(8, "u4")
+        with rt.record() as graph:
+            inc((8,), None, x)
+            inc((8,), None, x)
+        graph.replay().wait()
+        (segment,) = graph.pieces
+        assert isinstance(segment, Segment)
+        region, queue = segment.resident.region, cl.CommandQueue(rt.context)
+        words = np.empty(region.size // 4, np.uint32)
+        cl.enqueue_copy(queue, words, region)
+        record = words[int(words[layout.RECORDS_AT]) :]  # of the first launch
+        record[layout.BODY] &= ~np.uint32(layout.PLAIN)
+        record[layout.COUNT : layout.COUNT + 2] = record[layout.INLINE_WORD :][:2]
+        record[layout.UPTO] = 0  # and x has ones
+        cl.enqueue_copy(queue, region, words)
+        with pytest.raises(acs.PoisonedError, match="fault 6 of task 0, which has no count"):
+            graph.replay().wait()
+        x.fill(0)
+        graph.replay()
+        assert (x.get() == 2).all()
 
 
 def test_what_lanes_ran_behind_an_epoch_that_failed_is_lost(device: cl.Device) -> None:

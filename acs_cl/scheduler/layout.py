@@ -62,7 +62,7 @@ LEARNED_UNITS = 64
 
 # places in a record, by word
 BODY, HEIR, SUCCESSORS, N_SUCCESSORS, TILES, ITEMS, TILE_ITEMS, ARGS, SHAPE, LOCAL = range(10)
-WHEN, UPTO, SPREAD = 10, 14, 15
+WHEN, COUNT, UPTO, SPREAD = 10, 12, 14, 15
 
 # places in a block, by word; the host reads its first `STATUS_WORDS` back
 TAIL, UNFINISHED, ROUND, FAULT, STATUS_WORDS = 32, 64, 65, 128, 160

@@ -298,11 +298,16 @@ class Segment:
 
     # ---- runs ----------------------------------------------------------------------------------
 
-    def refused(self, status: layout.Words) -> SegmentError:
-        """Return an error that names the counts refused in a run. `status`: what the run left."""
+    def refused(self, status: layout.Words) -> SegmentError | None:
+        """Return an error that names the counts refused in a run. `status`: what the run left.
+        None: no launch that has a count, so that something has overwritten words of the segment."""
+        if not self.counted:  # then the state of tasks is not read back
+            return None
         values = status[layout.STATE_WORD :][layout.task_places(self.image.tasks)]
         tasks = np.flatnonzero(values >= layout.FAULTY).tolist()
         launches = [self.laid.launches[task] for task in tasks]
+        if not launches or not self.counted.keys() >= {*launches}:
+            return None
         first = launches[0]
         wrong = self.counted[first].wrong(
             self.places[first] + 1, layout.told_counts(status).get(tasks[0])

@@ -295,7 +295,14 @@ class Sender(core.native.Sender):
                 left = int(found[layout.UNFINISHED])
                 broken = InternalError(f"the scheduler left {left} tasks, none of them ready")
             elif fault and segment is not None:
-                failures = {numbers()[0]: segment.refused(found)}
+                refused = segment.refused(found)
+                if refused is None:
+                    task = int(found[layout.FAULT + 1])
+                    broken = InternalError(
+                        f"the scheduler reports fault {fault} of task {task}, which has no count"
+                    )
+                else:
+                    failures = {numbers()[0]: refused}
             elif fault:
                 failures = self._refused(epoch, numbers())
         tasks = epoch.counts.tasks if segment is None else len(segment)
