@@ -24,6 +24,7 @@ from acs_cl import core
 from acs_cl.devices.driver import Place
 from acs_cl.emu.reference.footprints import ReplayHazards
 from acs_cl.emu.reference.hazards import REMEMBERED
+from acs_cl.launch.commands import KernelCommand
 from acs_cl.memory.array import Array
 from acs_cl.ranges import overlap
 from acs_cl.records import EVERYTHING, Access, Span
@@ -565,3 +566,16 @@ def test_a_step_beyond_the_array_has_the_stride_that_numpy_gives_it(step: int) -
     found = core.native.index_view(slice(None, None, step), numbers.shape, numbers.strides)
     offset = view.__array_interface__["data"][0] - numbers.__array_interface__["data"][0]
     assert found == (view.shape, view.strides, offset)
+
+
+def test_launches_that_are_made_together_stay_when_the_caller_changes_its_list() -> None:
+    hazards, access = core.native.Hazards(), Access((plain(1, 0, 8),), (plain(2, 0, 8),))
+    command = KernelCommand("k", None, (8,), None, (), (), None)
+    prepared = core.native.Prepared(hazards, command, access, None)
+    alone = sys.getrefcount(prepared)
+    launches = [(prepared, 0, access.reads, access.writes)]
+    together = core.native.Together(launches)
+    launches.clear()
+    assert sys.getrefcount(prepared) == alone + 1
+    del together
+    assert sys.getrefcount(prepared) == alone

@@ -22,7 +22,7 @@ std::vector<Together::One> launches_of(nb::handle launches) {
     std::vector<Together::One> found;
     for (PyObject *one : Items(launches.ptr())) {
         const auto [launch, device, needs, writes] = nb::cast<std::tuple<nb::object, int, nb::object, nb::object>>(nb::handle(one));
-        found.push_back({nb::cast<const Prepared &>(launch), device, numbered(needs), numbered(writes)});
+        found.push_back({launch, nb::cast<const Prepared &>(launch), device, numbered(needs), numbered(writes)});
     }
     if (found.empty()) throw std::invalid_argument("expected launches");
     return found;
@@ -62,7 +62,7 @@ void add_making(nb::module_ &module) {
     nb::class_<Together>(module, "Together")
         .def("__init__", [](Together *self, nb::handle launches) {
             new (self) Together(launches_of(launches));
-        }, "launches"_a, nb::keep_alive<1, 2>())
+        }, "launches"_a)
         .def("bring", [](const Together &self, Coherence &coherence, nb::handle links, std::int64_t prefetch) {
             if (self.has_all(coherence)) return nb::list();  // links are only read if something is missing
             return listed(self.bring(coherence, links_of(links), prefetch));

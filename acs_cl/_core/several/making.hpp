@@ -22,6 +22,7 @@ namespace acs_cl {
 class Together {
 public:
     struct One {
+        nb::object held;  // keeps `launch`, whatever becomes of the list that it came in
         const Prepared &launch;
         int device;
         std::vector<Span> needs, writes;
