@@ -1544,6 +1544,7 @@ class Tracker:
         in_order: bool,
         chains: bool,
         profiles: bool,
+        steps: bool,
     ) -> None: ...
 
 def begin_noting(arguments: type, types: tuple[type, ...], values: tuple[type, ...]) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pyopencl as cl
+import pyopencl.array
 import pytest
 
 import acs_cl as acs
@@ -19,6 +20,7 @@ from acs_cl.scheduler.policy import AS_RULED, FEW_ON_CPU, FILLS, IN_SCHEDULER, O
 from acs_cl.scheduler.steps import BY_RULES, FIRST_US, MOST, RESTS, TURNS, Steps
 from acs_cl.scheduler.ways import Turns, Ways
 from acs_cl.testing.changing import changed
+from acs_cl.testing.queues import bypass, is_bypassing
 
 # ---- ways ----------------------------------------------------------------------------------------
 
@@ -395,6 +397,77 @@ def test_a_program_that_waits_by_reading_has_steps(rt: acs.Runtime) -> None:
         ways.append(rt.stats()["scheduler"]["steps"])
     assert (out == 90 * 20).all()
     assert sum(one != other for one, other in pairwise(ways)) > 40
+
+
+WAITS: dict[str, Callable[[acs.Queue, cl.Event, Any, Any], Any]] = {
+    "a blocking read": lambda queue, event, y, out: cl.enqueue_copy(queue, out, y.data),
+    "finish": lambda queue, event, y, out: queue.finish(),
+    "an event": lambda queue, event, y, out: event.wait(),
+    "several events": lambda queue, event, y, out: cl.wait_for_events([event]),
+    "a blocking map": lambda queue, event, y, out: y.data.map_ro(queue).release(queue),
+}
+
+
+@pytest.mark.usefixtures("never_long")
+@pytest.mark.parametrize("how", WAITS)
+def test_a_program_that_waits_on_a_queue_has_steps(rt: acs.Runtime, how: str) -> None:
+    """Its memory is the runtime's, so that the scheduler may have its launches."""
+    queue = acs.Queue(rt.context, runtime=rt)
+    add = cl.Program(rt.context, SOURCE).build().add
+    x, y = (cl.array.zeros(queue, 64, "u4", allocator=queue.allocator) for _ in range(2))
+    x.fill(1)
+    out, ways = np.empty(64, "u4"), list[str]()
+    add.set_args(x.data, y.data, np.uint32(1))
+
+    def step() -> None:
+        for _ in range(20):
+            event = cl.enqueue_nd_range_kernel(queue, add, (64,), (64,))
+        WAITS[how](queue, event, y, out)
+
+    for _ in range(10):
+        step()
+    rt.prebuild()
+    for _ in range(80):
+        step()
+        ways.append(rt.stats()["scheduler"]["steps"])
+    assert (y.get() == 90 * 20).all()
+    assert sum(one != other for one, other in pairwise(ways)) > 40
+
+
+def test_what_is_in_bypass_is_of_no_step(device: cl.Device) -> None:
+    """The runtime hears of no wait meanwhile, so that a step would seem to have lasted as long."""
+    if not device.type & cl.device_type.CPU:
+        pytest.skip("only steps on CPUs are tried")
+    took: list[float] = []
+
+    def ended(self: Steps, us: float, launches: int, tasks: int) -> bool:
+        took.append(us)
+        return False
+
+    with changed(Steps, "ended", ended), bypass(always=True):
+        queue = acs.Queue(cl.Context([device]))
+        rt, now_us = queue.runtime, [0.0]
+        rt.engine.now_us = lambda: now_us[0]
+        add = cl.Program(rt.context, SOURCE).build().add
+        x, y = (cl.array.zeros(queue, 64, "u4") for _ in range(2))
+        own = rt.zeros(64, "u4")
+        rt.finish()
+        for _ in range(4):
+            for _ in range(20):
+                add(queue, (64,), None, x.data, y.data, np.uint32(1))
+            queue.finish()
+        assert is_bypassing(queue)
+        del took[:]
+        now_us[0] = 1e7
+        for turn in range(20):  # which end the bypass
+            own.fill(turn)
+        rt.finish()
+        assert not took
+        now_us[0] = 3e7
+        for turn in range(20):
+            own.fill(turn)
+        rt.finish()
+        assert took == [2e7]
 
 
 @pytest.mark.usefixtures("never_long")

@@ -266,6 +266,7 @@ class Engine(Books):
         command ends them."""
         while self.bypasses:
             self.bypasses[0].end(self, by_own=self.bypasses[0] is own)
+            self._waited_behind = 0  # nobody heard of waits meanwhile
 
     # ---- the way back --------------------------------------------------------------------------
 
@@ -368,7 +369,8 @@ class Engine(Books):
                 self._goes_on()
 
     def has_read(self) -> None:
-        """Note the same behind a read of the core's. One alone is no step, and may take 2 us."""
+        """Note the same behind a read of the core's, or another command of a queue that the program
+        waited for. One alone is no step, and may take 2 us."""
         number = self.table.number
         if self._waited_behind + 1 == number:
             self._waited_behind = number

@@ -213,6 +213,7 @@ class Queue(cl.CommandQueue):
         return core.native.Tracker(
             self, engine, engine.table, queues, engine.store.reserved, self._number, self.bypass,
             empty, self._behind, self._in_order, engine.backend.in_order, self.keeps_times,
+            engine.backend.least_step > 0,
         )  # fmt: skip
 
     # ---- what PyOpenCL's queues have -------------------------------------------------------------
@@ -542,6 +543,7 @@ class Queue(cl.CommandQueue):
                 wait(engine, one)
         except AcsError as error:
             raise native_error(error) from None
+        engine.waited()
         self.pretend(number)
         if engine.failures.any:
             self._raise_failed(0 if everything else number)

@@ -8,8 +8,9 @@ its steps, they are tried as the rules say, with everything in the scheduler, an
 lanes. The quickest way stays for a while.
 
 A step lasts until the program has waited and nothing is in flight, and begins when the last one
-ended. So what the program does itself counts, in each way alike. A program that never waits keeps
-the rules.
+ended. So what the program does itself counts, in each way alike. Waits are `wait`, `finish` and
+`get`, and on an `acs.Queue` blocking commands and waits for events, too. What is in bypass there is
+of no step. A program that never waits keeps the rules.
 """
 
 from __future__ import annotations

@@ -145,6 +145,7 @@ bool note(Tracker *self, bool is_on_lane, bool is_seen, Launched &launched, void
 
 bool after(Tracker *self, const Launched &launched) {
     if (self->table->should_poll() && !engine_polls(self->engine)) return false;
+    if (launched.ends_step && !engine_has_read(self->engine)) return false;
     if (!launched.settles && !launched.sampled && !launched.waited) return true;
     const Due due{nb::borrow(self->queue), launched.settles ? launched.number : 0, launched.sampled, launched.waited};
     return queue_sees_to(due);
@@ -164,6 +165,7 @@ void wait_here(Tracker *self, Launched &launched, UnderWay &under_way, PyObject 
         (under_way.event && wait_for(*self->queues, self->engine, launched.number, under_way.take(), kept));
     launched.settles = !is_well || self->table->shows(self->number, launched.number);
     launched.waited = self->bypass && self->bypass->ends_stretch();
+    launched.ends_step = self->steps && !launched.settles;
 }
 
 bool pretend(Tracker *self, const nb::object &number) {
@@ -195,14 +197,14 @@ namespace {
 
 int tracker_init(Tracker *self, PyObject *args, PyObject *keywords) {
     static const char *names[] = {"queue", "engine", "table", "queues", "store", "number",
-                                  "bypass", "empty", "behind", "in_order", "chains", "profiles", nullptr};
+                                  "bypass", "empty", "behind", "in_order", "chains", "profiles", "steps", nullptr};
     PyObject *queue;
-    if (!PyArg_ParseTupleAndKeywords(args, keywords, "OOOOOIOO!O!ppp", const_cast<char **>(names),
+    if (!PyArg_ParseTupleAndKeywords(args, keywords, "OOOOOIOO!O!pppp", const_cast<char **>(names),
                                      &queue, &self->engine, &self->table_object,
                                      &self->queues_object, &self->store, &self->number,
                                      &self->bypass_object, &PyTuple_Type, &self->empty,
                                      &PyList_Type, &self->behind, &self->in_order, &self->chains,
-                                     &self->profiles)) {
+                                     &self->profiles, &self->steps)) {
         for (PyObject **one : self->objects()) *one = nullptr;
         return -1;
     }

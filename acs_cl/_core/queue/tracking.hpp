@@ -51,6 +51,7 @@ struct Tracker {
     int in_order;  // as the program made it
     int chains;  // commands form a chain whatever they touch, because the runtime has one queue
     int profiles;  // the program may ask for the times of commands
+    int steps;  // the engine wants to know of waits, since it times the steps of the program
     bool waits_first;  // a blocking transfer is quickest if nothing is ahead of it
     Table *table;
     Queues *queues;
@@ -140,6 +141,7 @@ struct Launched {
     bool sampled = false;
     bool settles = false;  // the program waits in Python for it, and for launches that the host can look behind
     bool waited = false;   // a stretch of commands has ended with a wait
+    bool ends_step = false;  // the engine has to hear of a wait of the core's
     nb::object timed;      // the driver's event, or what returns it later, of a command whose times the program may ask for
 };
 

@@ -50,6 +50,12 @@ inline bool engine_hears(PyObject *engine, PyObject *ended) {
     return call_method(name, {engine, ended});
 }
 
+// The engine hears that the core has waited for a command of the program's.
+inline bool engine_has_read(PyObject *engine) {
+    static PyObject *const name = PyUnicode_InternFromString("has_read");
+    return call_method(name, {engine});
+}
+
 // The engine goes on with a launch in the table that no lane took. `continues`: it is a part of another one that has
 // begun. An error may be that the driver refuses it.
 inline bool engine_takes_over(PyObject *engine, std::int64_t launch, bool continues = false) {
