@@ -234,6 +234,15 @@ def test_parts_of_one_buffer_are_independent(context: cl.Context, long_way: list
     assert np.array_equal(found, values_of(plain, other, 8 * parts))
 
 
+def test_memory_of_the_allocator_is_no_long_way(context: cl.Context, long_way: list[str]) -> None:
+    queue, kernel = acs.Queue(context, backend="lanes"), kernels_of(context)["add"]
+    x = cl.array.zeros(queue, N, "i4", allocator=queue.allocator)
+    for step in range(30):
+        kernel(queue, (N,), None, x.data, np.int32(step))
+    assert len(long_way) == 1
+    assert (x.get() == sum(range(30))).all()
+
+
 def test_edges_are_those_of_python(context: cl.Context) -> None:
     """While nothing ends, so that both see the same."""
     kernels = kernels_of(context)

@@ -23,6 +23,7 @@ from pyopencl import _cl
 from .. import core
 from ..plans import ArgumentValues
 from .calls import Original
+from .slab import Slab
 
 MULTI, BYTES, PACKED = range(3)
 """PyOpenCL's setters that take a tuple: of objects, of bytes, or of numbers to be packed."""
@@ -35,7 +36,7 @@ _OBJECTS = (cl.MemoryObjectHolder, cl.SVMPointer, cl.LocalMemory, cl.Sampler, cl
 
 _STEADY = (
     type(None), bool, int, float, bytes, cl.Buffer, _cl.PooledBuffer, cl.Image, cl.LocalMemory,
-    cl.Sampler, cl.SVM, cl.SVMAllocation, _cl.PooledSVM,
+    cl.Sampler, cl.SVM, cl.SVMAllocation, _cl.PooledSVM, Slab,
     *(np.dtype(code).type for code in "?bBhHiIlLqQefdFD"),
 )  # fmt: skip
 """Types whose objects never change."""

@@ -24,7 +24,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from time import perf_counter
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from warnings import warn
 
 import pyopencl as cl
@@ -58,14 +58,10 @@ from .commands import (
 from .events import QueueEvent, Timed, event_of, native_error
 from .kernel_arguments import arguments_of
 from .refusals import refuse_wrong
+from .slab import Slab
 
 HELD_S = 2.0
 """Longest time that user events may hold a map, which has to give an address at once."""
-
-if TYPE_CHECKING:
-    _SVM = cl.SVM[HostArray]
-else:
-    _SVM = cl.SVM
 
 _lock = threading.RLock()
 _shared: weakref.WeakValueDictionary[tuple[int, int, bool], Runtime] = weakref.WeakValueDictionary()
@@ -95,13 +91,6 @@ class Told:
         self.is_shared = False
         """Whether a queue of another runtime may look at any moment, so that the word is kept at
         once."""
-
-
-class Slab(_SVM):
-    """Memory of the runtime in PyOpenCL's form. It is freed when the last reference is gone."""
-
-    acs_base: object
-    acs_span: core.native.Memory
 
 
 class Queue(cl.CommandQueue):
