@@ -6,6 +6,7 @@ A queue whose launches Python makes (`by_python`) does the same, and a plain que
 from __future__ import annotations
 
 import gc
+import itertools
 import random
 import threading
 import weakref
@@ -241,6 +242,49 @@ def test_memory_of_the_allocator_is_no_long_way(context: cl.Context, long_way: l
         kernel(queue, (N,), None, x.data, np.int32(step))
     assert len(long_way) == 1
     assert (x.get() == sum(range(30))).all()
+
+
+def test_arguments_of_kinds_that_alternate_are_no_long_way(
+    context: cl.Context, long_way: list[str]
+) -> None:
+    """Each mixture of buffers and shared memory has a kernel of its own for queues."""
+    queue, plain = acs.Queue(context, backend="lanes"), cl.CommandQueue(context)
+    if not queue.runtime.engine.store.is_svm:
+        pytest.skip("the runtime has no shared memory here")
+    mix_in, choose = kernels_of(context)["mix_in"], random.Random(4)
+    kinds = {"buffer": None, "svm": queue.allocator}
+    for many, most in ((60, 4), (60, 0)):
+        rows = {
+            kind: [cl.array.zeros(queue, N, "i4", allocator=by) for _ in range(2)]
+            for kind, by in kinds.items()
+        }
+        want = {kind: [cl.array.zeros(plain, N, "i4") for _ in range(2)] for kind in kinds}
+        del long_way[:]
+        for step in range(many):
+            one, other = choose.choice([*kinds]), choose.choice([*kinds])
+            mix_in(queue, (N,), None, rows[one][0].data, rows[other][1].data, step)
+            mix_in(plain, (N,), None, want[one][0].data, want[other][1].data, step)
+        assert len(long_way) <= most
+        for kind, arrays in rows.items():
+            for found, expected in zip(arrays, want[kind], strict=True):
+                assert np.array_equal(found.get(), expected.get())
+
+
+def test_kernels_for_many_kinds_of_arguments_are_not_all_kept(
+    context: cl.Context, long_way: list[str]
+) -> None:
+    queue = acs.Queue(context, backend="lanes")
+    if not queue.runtime.engine.store.is_svm:
+        pytest.skip("the runtime has no shared memory here")
+    source = "kernel void up(global int *x, global int *y, global int *z) { ++*x; ++*y; ++*z; }"
+    up = cl.Program(context, source).build().up
+    x, y, z = ([cl.array.zeros(queue, 1, "i4", allocator=by) for by in (None, queue.allocator)]
+               for _ in range(3))  # fmt: skip
+    for _ in range(5):
+        for a, b, c in itertools.product(x, y, z):
+            up(queue, (1,), None, a.data, b.data, c.data)
+    assert all(one.get()[0] == 20 for one in (*x, *y, *z))
+    assert 8 < len(long_way) <= 40
 
 
 def test_edges_are_those_of_python(context: cl.Context) -> None:

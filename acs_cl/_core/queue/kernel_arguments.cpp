@@ -53,7 +53,7 @@ int arguments_init(KernelArguments *self, PyObject *args, PyObject *keywords) {
 
 // Returns [(which setter, its tuple)] in the order of the calls, and forgets them.
 PyObject *arguments_take(KernelArguments *self, PyObject *) {
-    forget(std::exchange(self->set, nullptr));
+    outdate(self->set);
     PyObject *found = PyList_New(0);
     while (found) {
         int first = -1;

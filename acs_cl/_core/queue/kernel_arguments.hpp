@@ -15,6 +15,7 @@ constexpr int MULTI = 0, PACKED = 2, SETTERS = 3, PLACES = SETTERS + 16;
 
 struct SetArguments;  // tracking.hpp
 void forget(SetArguments *set);
+void outdate(SetArguments *&set);
 
 // The latest values that set a kernel's arguments, in each place, until they are read: tuples, and the objects of
 // single arguments.

@@ -31,13 +31,14 @@ public:
         SetArguments::Object &argument = to.objects[index];
         if (argument.object.is(object)) return true;
         const char kind = kind_of(classes, object);
-        // NVIDIA's driver refuses a buffer if the same kernel was once given an address
-        if (!kind || (argument.kind && kind != argument.kind)) return false;
+        if (!kind) return false;
         nb::object known;
         if (kind != 'L') {
             known = known_memory(self, object);
             if (!known.is_valid()) return false;
         }
+        // NVIDIA's driver refuses a buffer if the same kernel was once given an address
+        if (kind != argument.kind) to.is_first = false;
         const bool was_held = argument.is_held();
         argument = {nb::borrow(object), std::move(known), kind};
         if (was_held || argument.is_held()) to.held.reset();
@@ -169,9 +170,9 @@ bool launch(Tracker *self, KernelArguments *given, SetArguments &set, LaunchPlan
         return counts_groups && one != Py_None ? in_items(one, args[3]) : nb::borrow(one);
     };
     const nb::object global = size(args[2]), offset = size(args[4]);
-    if (!global.is_valid() || !offset.is_valid() ||
-        !bound.begin(global.ptr(), args[3], offset.ptr(), set.kernel) || !bound.is_on_lanes() ||
-        !Setting(self, set, plan).read(given) || !bound.start(false) || !bind(self, set, bound, is_seen))
+    if (!global.is_valid() || !offset.is_valid() || !Setting(self, set, plan).read(given) || !set.choose() ||
+        !bound.begin(global.ptr(), args[3], offset.ptr(), set.kernels[0].kernel) || !bound.is_on_lanes() ||
+        !bound.start(false) || !bind(self, set, bound, is_seen))
         return false;
     take_held(set);
     const nb::object held = set.held;
@@ -202,7 +203,6 @@ void set_arguments(nb::handle tracker, nb::handle kernel, nb::handle own, nb::ob
     const LaunchPlan::Use use(*plan);
     auto set = std::make_unique<SetArguments>();
     set->plan = plan->place;
-    set->kernel = std::move(queued);
     set->objects.resize(plan->parameters.size());
     set->bytes.resize(plan->end - HEAD_BYTES);
     Setting setting(self, *set, *plan);
@@ -214,8 +214,12 @@ void set_arguments(nb::handle tracker, nb::handle kernel, nb::handle own, nb::ob
                                                              : value && setting.put_bytes(at, value);
         if (!is_put) return;
     }
+    set->kernels.push_back({set->kinds(), std::move(queued)});
+    set->is_first = true;
     // notes were taken when Python read them, so newer ones win
-    if (!given->set || !given->set->is_used()) forget(std::exchange(given->set, set.release()));
+    if (given->set && given->set->is_used()) return;
+    if (given->set && given->set->plan == set->plan) set->take_kernels(*given->set);
+    forget(std::exchange(given->set, set.release()));
 }
 
 }  // namespace
@@ -238,6 +242,15 @@ PyObject *track_kernel(Tracker *self, PyObject *const *args) {
 }
 
 void forget(SetArguments *set) { SetArguments::forget(set); }
+
+// Lets go of arguments that are out of date from now on, but not of the kernels that were found for them.
+void outdate(SetArguments *&set) {
+    if (!set) return;
+    if (set->is_used()) return forget(std::exchange(set, nullptr));
+    set->is_known = false;
+    const nb::object held = std::exchange(set->held, {});  // they go last: that may run any code
+    const std::vector<SetArguments::Object> objects = std::exchange(set->objects, {});
+}
 
 void add_kernels(nb::module_ &module) {
     module.def("set_arguments", set_arguments, "tracker"_a, "kernel"_a, "own"_a, "queued"_a, "pointers"_a, "values"_a);

@@ -7,6 +7,7 @@
 
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <iterator>
 #include <string>
@@ -31,13 +32,41 @@ struct SetArguments : Forgettable<SetArguments> {
         }
     };
 
+    // A kernel for queues, and the kinds of the arguments that it takes.
+    struct ByKinds {
+        std::string kinds;
+        KernelVariant kernel;
+    };
+    static constexpr std::size_t MOST_KINDS = 4;
+
     std::shared_ptr<LaunchPlan *> plan;  // its place: the plan may go before the kernel does
-    KernelVariant kernel;  // the one for queues with such arguments
+    std::vector<ByKinds> kernels;  // the first one was used last
+    bool is_first = true;          // which takes the arguments that there are now
     std::vector<Object> objects;  // by index, empty for bytes
     nb::object held;  // the program's own shared memory among them, which lives until a launch has ended; null: not made yet
     std::string bytes;  // of all others, at the places of the plan
     unsigned long long read = 0;  // the turn of the last note that is in them
     bool is_known = true;  // nothing was set that is not in them
+
+    std::string kinds() const {
+        std::string found;
+        for (const Object &one : objects) found += one.kind;
+        return found;
+    }
+    // Puts the kernel for the arguments that there are now in front. False: there is none yet.
+    bool choose() {
+        if (is_first) return true;
+        const std::string now = kinds();
+        const auto found = std::find_if(kernels.begin(), kernels.end(), [&](const ByKinds &one) { return one.kinds == now; });
+        if (found == kernels.end()) return false;
+        std::rotate(kernels.begin(), found, found + 1);
+        return is_first = true;
+    }
+    // Takes over kernels for arguments of other kinds.
+    void take_kernels(const SetArguments &older) {
+        for (const ByKinds &one : older.kernels)
+            if (one.kinds != kernels[0].kinds && kernels.size() < MOST_KINDS) kernels.push_back(one);
+    }
 };
 
 // What tracks the commands of a queue. It is found by the queue object that commands are called with, while that lives.
