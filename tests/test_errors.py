@@ -162,13 +162,19 @@ def test_concurrent_failures_are_all_accounted_for(rt: acs.Runtime) -> None:
 
 
 FORKED = """
-import os, sys, threading
+import gc, os, signal, sys, threading
+import pyopencl as cl, pyopencl.array
 import acs_cl as acs
 rt = acs.Runtime()
 program = rt.build("kernel void put(global int *x, int v) { x[get_global_id(0)] = v; }")
 x = rt.zeros((8, 8), "i4")
 handle = program.put((8,), None, x, 1)
 x.get()
+queue = acs.Queue(rt.context, runtime=rt)
+y, gate = cl.array.zeros(queue, 8, "i4"), cl.UserEvent(rt.context)
+inc = cl.Program(rt.context, "kernel void inc(global int *x) { ++*x; }").build().inc
+live = program.put((8,), None, rt.zeros(8, "i4"), 1, wait_for=[gate])
+event = inc(queue, (1,), None, y.data, wait_for=[gate])
 locked, leave = threading.Event(), threading.Event()
 def hold():
     with rt.engine.lock:
@@ -182,19 +188,28 @@ if pid == 0:
         launch=lambda: program.put((8,), None, x, 2), get=x.get, columns=x[:, 1].get,
         empty=lambda: rt.empty(3), build=lambda: rt.build(""), call=lambda: rt.call(print),
         finish=rt.finish, flush=rt.flush, wait=handle.wait, fill=lambda: x[:, 2].fill(1),
-        event=lambda: handle.event,
+        event=lambda: handle.event, live=live.wait, done=lambda: live.done,
+        queue=queue.finish, command=event.wait, commands=lambda: cl.wait_for_events([event]),
+        status=lambda: event.command_execution_status, pointer=lambda: queue.int_ptr,
+        enqueue=lambda: inc(queue, (1,), None, y.data),
+        quiet=lambda: rt.engine.wait_quietly(live.number),
+        several=lambda: rt.engine.wait_for_all([live.number]),
     )
+    signal.alarm(60)
     for name, call in calls.items():
         try:
             call()
-        except acs.UsageError as error:
+        except (acs.UsageError, cl.Error) as error:
             assert "fork" in str(error), error
         else:
             print(name, "did not refuse", flush=True)
+    del queue, event
+    gc.collect()
     rt.close()
     os._exit(0)
 _, status = os.waitpid(pid, 0)
 leave.set()
+gate.set_status(0)
 program.put((8,), None, x, 3)
 print(status, x.get().sum())
 """

@@ -44,6 +44,8 @@ def refuse_on_host_task(what: str) -> None:
 
 def wait(books: Books, number: int) -> None:
     """Block until launch `number` has ended."""
+    if books.state is FORKED:  # nothing ends here
+        books.check_open()
     tracer = books.tracer
     if tracer is None:
         _wait(books, number)
@@ -159,6 +161,8 @@ def _is_done(books: Books, number: int) -> bool:
         if number not in books.table:
             return True
         if books.state:
+            if books.state is FORKED:  # who asks until it has ended would ask for ever
+                books.check_open()
             return False
         pump(books)
         event = books.backend.event(number)

@@ -210,7 +210,7 @@ class Queue(cl.CommandQueue):
     def finish(self) -> None:
         """Wait for everything enqueued so far."""
         bypass = self.bypass
-        if bypass is not None and bypass.open:
+        if bypass is not None and bypass.open and not self._engine.is_closed:
             bypass.wait_until_idle()
             _FINISH(self)
             if bypass.takes_more and not self._engine.failures.any:
@@ -709,7 +709,7 @@ def _note_sharing() -> list[Queue]:
 
 def _keep_word(engine: Engine, queue: int, told: Told) -> None:
     """Wait for everything that the program of a queue, by its number, was told is complete."""
-    if (complete := told.complete) > told.kept:
+    if (complete := told.complete) > told.kept and not engine.is_closed:
         for one in reversed(engine.table.of_queue(queue, complete, False)):
             wait(engine, one)
         told.kept = max(told.kept, complete)  # only now: a signal may end the wait
