@@ -155,7 +155,8 @@ class Move(NamedTuple):
     def _span(self, span: Span) -> Span:
         if span.base != self.base:
             return span
-        return span._replace(base=self.to, start=span.start + self.by)
+        _, start, *shape = span
+        return Span(self.to, start + self.by, *shape)
 
 
 def union(accesses: Iterable[Access]) -> Access:

@@ -858,8 +858,8 @@ class Graph:
                     f"swap: got {describe(array)}, expected arrays of the graph's runtime"
                 )
             array.live()
-        got, expected = ((a.shape, str(a.dtype), a.strides) for a in (new, old))
-        if got != expected:
+        got, expected = ((a.shape, a.dtype, a.strides) for a in (new, old))
+        if got != expected:  # texts of dtypes are made only then, since each takes microseconds
             raise UsageError(
                 f"swap: got {got[0]} {got[1]} with strides {got[2]}, expected {expected[0]} "
                 f"{expected[1]} with strides {expected[2]}"
