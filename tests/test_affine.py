@@ -225,6 +225,11 @@ KNOWN = [
      [(0, 1024, 1, 1024)]),
     (f"{G} switch (n) {{ case 1: i = 5; break; default: x[i] = 1; }} x[i] = 1;", (8,), {"n": 1},
      [(-(2**33), 2**34, 1, 2**34)]),
+    # a variable whose declaration a label jumps over has any value of any type
+    ("switch (n) { ulong u; case 0: u = -1; case 1: if (u > 1ul << 63) x[5] = 1; }", (1,), {},
+     [(20, 4, 1, 4)]),
+    ("switch (n) { case 2: ; ulong u = 0; case 1: u--; case 0: if (u > 1ul << 63) x[5] = 1; }",
+     (1,), {"n": 1}, [(20, 4, 1, 4)]),
 ]  # fmt: skip
 
 

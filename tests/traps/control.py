@@ -30,6 +30,13 @@ _TEXTS = {
     "switch with a variable": (
         "switch (n) { int j; case 5: j = 7; y[j] = 1; break; case 6: j = 8; y[j] = 2; }"
     ),
+    "switch jumps over a declaration": (
+        "switch (n) { ulong j; case 5: j = ~0ul; case 6: if (j > 1ul << 63) y[7] = 1; }"
+    ),
+    "switch jumps over a value": (
+        "switch (n) { case 4: ; ulong j = 3; y[j] = 2; break; case 5: j = ~0ul; case 6:"
+        " if (n == 5 && j > 1ul << 63) y[7] = 1; }"
+    ),
     "switch sets an index": (
         "int j = 1; switch (n) { case 5: j = 7; case 6: j += 2; break; case 7: j = 40; } y[j] = 1;"
     ),

@@ -133,7 +133,7 @@ private:
     Sum number(const Operation &op) {
         Value found = value(op);
         if (found.kind == Value::NUMBER) return std::move(found.sum);
-        return state_ ? any_of(64) : Sum();
+        return state_ ? fresh(limits_of(64).low, limits_of(-64).high) : Sum();  // it may have a sign, or none
     }
 
     Value evaluate(const Operation &op) {
