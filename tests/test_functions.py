@@ -361,6 +361,32 @@ def test_helpers_early_returns_and_kernels_that_call_kernels(bench: Bench, kerne
     assert "p1_pure(int x)" in found.text  # it needs no context
 
 
+ONE_AFTER_THE_OTHER = """
+kernel void first(global int *a) {
+  local int t[4];
+  t[get_local_id(0)] = 5 + get_local_id(0);
+  barrier(CLK_LOCAL_MEM_FENCE);
+  a[get_global_id(0)] += t[3 - get_local_id(0)];
+}
+kernel void second(global int *a) {
+  local int u[6];
+  u[get_local_id(0)] = 50 + get_local_id(0);
+  barrier(CLK_LOCAL_MEM_FENCE);
+  a[get_global_id(0)] += u[3 - get_local_id(0)];
+}
+kernel void third(global int *a) { local int v[8]; v[0] = 7; a[get_global_id(0)] += v[0]; }
+kernel void both(global int *a) { first(a); second(a); }
+"""
+
+
+def test_kernels_that_one_kernel_calls_share_no_local_memory(bench: Bench) -> None:
+    """A work-item begins with the second one while others still read what the first one has."""
+    found = bench.same(ONE_AFTER_THE_OTHER, "both", (8,), (4,), np.zeros(8, np.int32))
+    assert bench.touched
+    assert found.functions["both"].local_bytes == 16 + 24
+    assert found.functions["third"].local_bytes == 32  # nobody calls it beside others
+
+
 def test_programs_with_equal_names_share_a_text(bench: Bench) -> None:
     one = """
 #define SCALE 3

@@ -215,6 +215,12 @@ _ATTRIBUTES = {
         " barrier(CLK_LOCAL_MEM_FENCE); y[t[0]] = 1; } kernel void k$(global int *y) { local int"
         " t[4]; o$(y, t); }"
     ),
+    "calls two kernels with local arrays": (
+        "kernel void o$(global int *y) { local int t[4]; int l = get_local_id(0); t[l] = l + 5;"
+        " barrier(CLK_LOCAL_MEM_FENCE); y[l] = t[3 - l]; } kernel void p$(global int *y) { local"
+        " int t[4]; int l = get_local_id(0); t[l] = l + 50; barrier(CLK_LOCAL_MEM_FENCE);"
+        " y[l + 20] = t[3 - l]; } kernel void k$(global int *y) { o$(y); p$(y); }"
+    ),
     "helper named as a parameter": (
         "int y$(int n) { return n; } kernel void k$(global int *y) { y[y$(get_global_id(0))] = 1; }"
     ),

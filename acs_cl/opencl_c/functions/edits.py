@@ -9,7 +9,7 @@ arrays of arrays keep their meaning. `__constant` ones move out to the program.
 Invariants: a name of the program is the same everywhere, even where an inner declaration hides it,
 so meanings do not change. Only names behind `.` and `->`, names of fields, names of attributes and
 built-in functions keep their spelling. No two variables of a kernel share a byte of the arena, nor
-do those of a kernel and of one that it calls.
+do those of it and of the kernels that it calls.
 """
 
 from __future__ import annotations

@@ -177,15 +177,22 @@ def _hoist(
     tokens: Tokens, survey: Survey, reached: dict[str, set[str]], wanted: set[str]
 ) -> tuple[dict[str, int], dict[str, str]]:
     """Return the end of each function's arena, and the text to put before each function."""
-    ends: dict[str, int] = {}
+    ends: dict[str, int] = {}  # of functions' own variables
     before: dict[str, str] = {}
     # Called functions come first: their variables are below those of their callers.
     for name in sorted(wanted, key=lambda name: (len(reached[name]), name)):
         about = survey.functions[name]
-        start = max((ends[other] for other in reached[name] - {name}), default=0)
-        ends[name] = edits.hoist_locals(tokens, about, start)
+        # one work-item may be in the next function while another one still reads in this one
+        together = set().union(*(reached[other] for other in wanted if name in reached[other]))
+        start = max((end for other, end in ends.items() if other in together), default=0)
+        if about.locals:
+            ends[name] = edits.hoist_locals(tokens, about, start)
         before[name] = edits.hoist_constants(tokens, about, MARK)
-    return ends, before
+    arenas = {
+        name: max((ends[other] for other in reached[name] if other in ends), default=0)
+        for name in wanted
+    }
+    return arenas, before
 
 
 def _text(
