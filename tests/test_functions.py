@@ -530,6 +530,12 @@ __kernel void copies(__global int *a, __global struct node *nodes) {
         ("__kernel void k(__global int *a) { printf(\"%d\", *a); }", "prints"),
         ("__kernel void k(__global int *a) { asm volatile(\"nop\"); }", "assembly"),
         ("__kernel void k(__global int *a) { *a = nobody_knows(3); }", "nobody_knows"),
+        ("typedef int T; kernel void k(global int *a)"
+         " { typedef short T; constant T t[] = {(T)40000}; *a = t[0]; }", "t needs T"),
+        ("enum { N = 1 }; kernel void k(global int *a)"
+         " { enum { N = 2 }; constant int t[2] = {N, 5}; *a = t[1]; }", "t needs N"),
+        ("constant int w = 3; kernel void k(global int *a)"
+         " { long w = *a; constant int t[] = {sizeof(w)}; *a = t[0] + w; }", "t needs w"),
         ("const sampler_t s = CLK_FILTER_NEAREST; int f(read_only image2d_t i)"
          " { return read_imagei(i, s, (int2)(0, 0)).x; }"
          "__kernel void k(read_only image2d_t i, __global int *a) { *a = f(i); }", "image|sampler"),
@@ -560,6 +566,20 @@ def test_what_newer_opencl_adds_says_why(source: str, reason: str) -> None:
     found = translate(source, ["-cl-std=CL2.0"], None, "p1_")
     assert not found.functions
     assert re.search(reason, found.reasons["k"]), found.reasons
+
+
+@pytest.mark.parametrize("pragma", ["clang fp contract(off)", "float_control(precise, off)"])
+def test_a_pragma_that_would_hold_for_other_programs_says_so(pragma: str) -> None:
+    """Inside of a function it ends with the block, and these may share a text with others."""
+    top, body = f"#pragma {pragma}\n", f"\n#pragma {pragma}\n"
+    source = "%s kernel void k(global float *a) {%s *a = *a * a[1] + a[2]; }"
+    for outside in (top, f'_Pragma("{pragma}") typedef int number;'):
+        with pytest.raises(CannotTranslate, match="other programs") as failed:
+            translate(source % (outside, ""), [], None, "p1_")
+        assert pragma in failed.value.reason
+    assert list(translate(source % ("", body), [], None, "p1_").functions) == ["k"]
+    known = "#pragma OPENCL FP_CONTRACT OFF\n#pragma STDC FP_CONTRACT OFF\n#pragma pack(1)\n"
+    assert list(translate(source % (known, ""), [], None, "p1_").functions) == ["k"]
 
 
 def test_reserved_names_and_broken_sources() -> None:

@@ -250,6 +250,18 @@ _ATTRIBUTES = {
         "int f$(int n) { constant int t[2] = {7, 9}; return t[n & 1]; } kernel void k$(global int"
         " *y) { y[f$(get_global_id(0))] = 1; }"
     ),
+    "statics of a type inside": (
+        "typedef int t$; kernel void k$(global int *y) { typedef short t$; constant t$ a[] ="
+        " {(t$)40000, 5}; y[(a[0] < 0) + 3] = a[1]; }"
+    ),
+    "statics of a number inside": (
+        "enum { N$ = 2, M$ = 30 }; kernel void k$(global int *y) { enum { N$ = 3, M$ = 9 };"
+        " constant int a[N$] = {N$, M$, 5}; y[a[0] * 3 + a[1]] = 1; }"
+    ),
+    "statics that name statics": (
+        "kernel void k$(global int *y) { constant int a[] = {3, 1, 4}; constant int *constant b ="
+        " a + 1; constant int c[] = {sizeof(a), 2}; y[b[1] + c[0]] = c[1]; }"
+    ),
     "two with the same local": (
         "kernel void o$(global int *y) { local int t[4]; t[0] = 1; y[0] = t[0]; } kernel void"
         " k$(global int *y) { local int t[8]; t[get_local_id(0) + 4] = 2;"

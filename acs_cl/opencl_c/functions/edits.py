@@ -120,6 +120,19 @@ def chunks(tokens: Tokens, ends: set[int]) -> Iterator[tuple[int, int]]:
         yield begin, at
 
 
+def pragmas(tokens: Tokens) -> list[str]:
+    """Return the text of each pragma outside of functions, where it holds for all that follows."""
+    found = []
+    for position in tokens.outer(0, len(tokens)):
+        token = tokens.all[position]
+        if token.kind == "pragma":
+            found.append(re.sub(r"#\s*(pragma)?\s*", "", token.text, count=1))
+        elif token.text == "_Pragma" and tokens.is_at(position + 1, "("):
+            inside = tokens.all[position + 2 : tokens.closing(position + 1)]
+            found.append("".join(part.text for part in inside).strip('"').strip())
+    return found
+
+
 def read_globally(tokens: Tokens, begin: int, end: int, kept: list[tuple[int, int]]) -> None:
     """Turn pointers to `__constant` memory in a function into pointers to `const __global` memory.
     `kept`: byte ranges of declarations of variables that are in constant memory themselves."""

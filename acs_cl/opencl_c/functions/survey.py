@@ -190,8 +190,30 @@ class Survey:
             about.locals[key] = variable
         elif space == n.CONSTANT:
             about.constants[key] = variable
+            if inner := self._inner_name(cursor, about):
+                about.refuse(f"its constant {cursor.spelling} needs {inner}, declared inside of it")
         elif space == n.GLOBAL and not _is_fixed(spelled):
             about.refuse(f"keeps the variable {cursor.spelling} from launch to launch")
+
+
+    def _inner_name(self, cursor: Cursor, about: About) -> str:
+        """Return a name in a declaration that means something of the function around it. Outside of
+        that it may mean something else. '': there is none."""
+        extent = about.definition.extent
+        for child in self._collect(cursor):
+            target = child.referenced
+            if target is not None and _is_of_source(target):
+                at = self._offset(target)
+                begin, end = self._statement
+                if (
+                    extent.start.offset <= at < extent.end.offset
+                    and not begin <= at < end
+                    and n.identity(target.canonical) not in about.constants
+                ):
+                    return str(target.spelling)
+            if found := self._inner_name(child, about):
+                return found
+        return ""
 
 
 def _is_of_source(cursor: Cursor) -> bool:

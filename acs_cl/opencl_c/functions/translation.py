@@ -36,6 +36,11 @@ _AS_A_GROUP = frozenset(
     {"get_local_id", "get_group_id", "get_local_size", "get_num_groups", "get_local_linear_id",
      "get_enqueued_local_size"}
 )  # fmt: skip
+_BRIEF_PRAGMA = re.compile(
+    r"OPENCL\b|STDC\s+FP_CONTRACT\b|pack\b|once\b|(GCC|clang)\s+diagnostic\b"
+    r"|message\b|(end)?region\b|mark\b"
+)
+"""Pragmas at the top of a program that mean nothing to the next one, or are taken back."""
 _DISABLES = re.compile(r"#\s*pragma\s+OPENCL\s+EXTENSION\b.*\bdisable\b")
 
 
@@ -74,6 +79,9 @@ def _edit(text: str, options: list[str], device: cl.Device | None, constants: bo
     reserved = {token.text for token in tokens.all if _RESERVED.match(token.text)}
     if reserved:
         raise CannotTranslate(f"the source uses the reserved name {min(reserved)}")
+    for pragma in edits.pragmas(tokens):
+        if not _BRIEF_PRAGMA.match(pragma):
+            raise CannotTranslate(f"the pragma {pragma} would hold for other programs, too")
     reached = {name: _reach(survey, name) for name in survey.functions}
     blobs, reasons = _sort_out(survey, reached, constants)
     globally: set[str] = set().union(*(reached[k] for k, blob in blobs.items() if blob.constants))
