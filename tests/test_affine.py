@@ -152,6 +152,7 @@ def check(seeds: list[int]) -> tuple[int, int]:
 # Parameters x (read or written) and y, both of int; numbers n, m, s. What follows: body, sizes,
 # numbers, and the bytes of x, `None` for all of it.
 ALL = None
+ANY = [(-(2**33), 2**34, 1, 2**34)]
 G = "int i = get_global_id(0);"
 KNOWN = [
     (f"{G} x[i] = 1;", (8,), {}, [(0, 32, 1, 32)]),
@@ -225,6 +226,19 @@ KNOWN = [
      [(0, 1024, 1, 1024)]),
     (f"{G} switch (n) {{ case 1: i = 5; break; default: x[i] = 1; }} x[i] = 1;", (8,), {"n": 1},
      [(-(2**33), 2**34, 1, 2**34)]),
+    # a pointer in a structure is one that is kept, with and without a name of its member
+    ("struct { global int *p; int k; } v = {.k = 1, .p = x + n}; v.p[1] = 1;", (1,), {}, ALL),
+    ("struct { global int *p; int k; } v = {p: x}; v.p[1] = 1;", (1,), {}, ALL),
+    ("struct two { int k; global int *p; }; *((struct two){.p = x}).p = 1;", (1,), {}, ALL),
+    # a word for the compiler in front changes nothing
+    ("*(__extension__ (x + 3)) = 1; __extension__ n = 7; x[n] = 1;", (1,), {},
+     [(12, 4, 1, 4), (28, 4, 1, 4)]),
+    # a variable that is changed through an expression which is not understood
+    ("int k = 3; _Generic(n, int: k) = 9; x[k] = 1;", (1,), {}, ANY),
+    ("int k = 3; _Generic(n, long: n, int: k)++; x[k] = 1;", (1,), {}, ANY),
+    ("int k = 3, *q = &_Generic(n, int: k); *q = 9; x[k] = 1;", (1,), {}, ANY),
+    ("int k = 3; __builtin_choose_expr(1, k, n) += 9; x[k] = 1;", (1,), {}, ANY),
+    ("_Generic(n, int: y) = x; y[n] = 1;", (1,), {}, ALL),
     # a variable whose declaration a label jumps over has any value of any type
     ("switch (n) { ulong u; case 0: u = -1; case 1: if (u > 1ul << 63) x[5] = 1; }", (1,), {},
      [(20, 4, 1, 4)]),

@@ -68,6 +68,9 @@ KNOWN = [
     ("rw rw", "struct s v = {a, b, 1}; v.out[v.n] = v.in[0];", "STRUCT"),
     ("rw rw", "struct s v = {.out = b, .in = a}; struct s *q = &v; *q->out = *(*q).in;", "STRUCT"),
     ("rw rw", "struct s v; v.in = a; v.out = b; run(v);", "STRUCT"),
+    ("w w", "__extension__ a = b; a[n] = 1;", ""),
+    ("rw rw", "_Generic(n, int: a) = b; a[n] = 1;", ""),
+    ("rw rw", "__global float **p = &_Generic(n, int: a); *p = b; a[n] = 1;", ""),
     ("r w", "copy(a, b);", "void copy(__global float *x, __global float *y) { *y = *x; }"),
     ("r w", "float x = get(a); put(b, x);", "float get(__global float *p) { return p[0]; }\n"
      "void put(__global float *p, float x) { p[0] = x; }"),

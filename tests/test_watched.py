@@ -104,6 +104,7 @@ KERNELS = {
     "((global box *)y)->a[i] = ((global const box *)x)->a[i];": ("x", "y"),
     "local int l[8]; l[i] = x[i]; barrier(CLK_LOCAL_MEM_FENCE); y[i] = l[7 - i];": ("x", "y"),
     "int l[8]; for (int j = 0; j < 8; j++) l[j] = j; y[l[i]] = 1;": ("", "y"),
+    "__extension__ y[i] = 1; *(__extension__ y) = 2;": ("", "y"),
     "y[i] = i[x];": None,
     "y[i] = as_int(x[i]);": None,
     "float f; f = fract((float)i, (global float *)(y + i));": None,
@@ -382,3 +383,12 @@ def test_macros_helpers_attributes_and_structures_are_understood(bench: Bench) -
     assert bench.strays(command, Access((span(x, 2, 9), reads[1]), writes)) is True
     assert bench.strays(command, Access(reads[:1], writes)) is True
     assert bench.strays(command, Access(reads, (span(y, 0, 60),))) is True
+
+
+def test_a_parameter_that_is_changed_through_a_choice_may_lead_elsewhere(device: cl.Device) -> None:
+    source = "kernel void k(global int *x, global int *y) { _Generic(1, int: x) = y; x[3] = 4; }"
+    with acs.Runtime(device, backend="serial", check="access,every=1") as rt:
+        x, y = rt.zeros(8, "i4"), rt.zeros(8, "i4")
+        rt.build(source).k((1,), None, x, y)
+        assert y.get().tolist() == [0, 0, 0, 4, 0, 0, 0, 0]
+        assert not x.get().any()

@@ -274,9 +274,21 @@ _WALKS = {
     "inner struct": (
         "struct { struct { global int *a; } in[2]; } s; s.in[1].a = y; s.in[1].a[2] = 1;"
     ),
-    "designated": (
-        "struct { global int *a, *b; } s = {.b = y, .a = z}; s.b[2] = 1;"
-        " global int *t[3] = {[2] = y + 1, [0] = z}; t[2][4] = 1;"
+    "designated": "struct { global int *a, *b; } s = {.b = y, .a = z}; s.b[2] = 1;",
+    "designated by a place": "global int *t[3] = {[2] = y + 1, [0] = z}; t[2][4] = 1;",
+    "designated of old": "struct { global int *a, *b; } s = {b: y, a: z}; s.b[2] = 1;",
+    "designated in a literal": (
+        "struct s { global int *a; int n; }; *((struct s){.n = at, .a = y + 3}).a = 1;"
+    ),
+    "extension": "global int *p = __extension__ (y + 3); p[1] = 1; *(__extension__ z) = 2;",
+    "extension of a place": "__extension__ y = z; y[at] = 1; (__extension__ at)++; y[at] = 2;",
+    "choice is a place": (
+        "int k = 3; _Generic(at, int: k) = 9; y[k] = 1; __builtin_choose_expr(1, k, at)++;"
+        " y[k] = 2; _Generic(at, int: y) = z; y[3] = 4;"
+    ),
+    "choice has an address": (
+        "int k = 3, *q = &_Generic(at, int: k); *q = 9; y[k] = 1;"
+        " global int **r = &__builtin_choose_expr(1, y, z); *r = z; y[3] = 4;"
     ),
 }
 

@@ -277,7 +277,9 @@ class _Walk:
         place: Place = ("variable", -id(node))  # the keys of declarations are positive
         value = self._children(node) if kind == n.COMPOUND_LITERAL else self._value(node)
         self._grow(place, value | {_FAR} if self.puns else value)
-        return frozenset({place})
+        if kind in (n.COMPOUND_LITERAL, n.CALL_EXPR):
+            return frozenset({place})
+        return frozenset({place, *(("variable", key) for key in variables(node))})
 
     def _element(self, node: Node) -> Places:
         base, index = node.children
@@ -514,6 +516,12 @@ def is_arrow(node: Node) -> bool:
         and child.pointee == n.VECTOR
         and node.shape in (n.NUMBER, n.VECTOR)
     )
+
+
+def variables(node: Node) -> set[int]:
+    """Return the variables that an expression names."""
+    found = {node.key} if node.kind == n.DECL_REF_EXPR and node.reference is None else set()
+    return found.union(*(variables(child) for child in node.children)) - {0}
 
 
 def called(callee: Node) -> Cursor | None:

@@ -664,19 +664,39 @@ class _Walk:
 
 
 def _addresses_taken(node: Node, found: set[int]) -> None:
-    """Collect the variables whose address is taken below a node."""
+    """Collect the variables whose address is taken below a node, or that may be what it changes
+    where the place is not understood, as in `_Generic(n, int: k) = 1`."""
     if node.kind == n.UNARY_OPERATOR and node.operator == n.ADDRESS_OF:
-        below = node.children[0]  # no part of a variable that is followed
-        while (
-            below.children
-            and below.kind not in (n.ARRAY_SUBSCRIPT_EXPR, n.MEMBER_REF_EXPR)
-            and (below.kind != n.UNARY_OPERATOR or below.operator != n.DEREFERENCE)
-        ):
-            below = below.children[0]
+        below = _bare(node.children[0])
         if below.kind == n.DECL_REF_EXPR:
             found.add(below.key)
+        else:
+            _variables_of(below, found)
+    elif (
+        node.kind == n.COMPOUND_ASSIGNMENT
+        or (node.kind == n.BINARY_OPERATOR and node.operator == n.ASSIGN)
+        or (node.kind == n.UNARY_OPERATOR and node.operator in n.INCREMENTS)
+    ):
+        _variables_of(_bare(node.children[0]), found)
     for child in node.children:
         _addresses_taken(child, found)
+
+
+def _bare(node: Node) -> Node:
+    """Return an lvalue without brackets, conversions, and components of a vector."""
+    while node.kind in (n.PAREN_EXPR, n.UNEXPOSED_EXPR) and len(node.children) == 1:
+        node = node.children[0]
+    return node
+
+
+def _variables_of(place: Node, found: set[int]) -> None:
+    """Collect the variables in an lvalue that is neither one of them nor a part of memory."""
+    if place.kind in (n.DECL_REF_EXPR, n.MEMBER_REF_EXPR, n.ARRAY_SUBSCRIPT_EXPR,
+                      n.COMPOUND_LITERAL):  # fmt: skip
+        return
+    if place.kind == n.UNARY_OPERATOR and place.operator == n.DEREFERENCE:
+        return
+    found.update(bodies.variables(place))
 
 
 def _reads(operation: object) -> set[int]:

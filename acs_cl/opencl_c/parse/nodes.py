@@ -51,6 +51,7 @@ ASSIGNING = {23: 3, 24: 4, 25: 5, 26: 6, 27: 7, 28: 8, 29: 9, 30: 17, 31: 18, 32
 """The operator that a compound assignment applies."""
 COMPARISONS = frozenset(range(10, 17)) | {20, 21}
 INCREMENTS, ADDRESS_OF, DEREFERENCE, LOGICAL_NOT = frozenset({1, 2, 3, 4}), 5, 6, 10
+EXTENSION = 13
 
 # Expressions whose value is never an array. If it looks like one, it comes from a parameter.
 _DECAYED = frozenset(
@@ -142,6 +143,8 @@ class _Converter:
             self._set_type(node, cursor.type)
         below = [child for child in self.collect(cursor) if not self._is_aside(child._kind_id)]
         node.children = [self.node(child) for child in below]
+        if len(below) == 1 and self._is_transparent(node, cursor):
+            return node.children[0]
         if node.shape == ARRAY and self._is_decayed(node, cursor):
             self._decay(node, cursor.type)
         if self._is_offset(node, cursor, below):
@@ -160,6 +163,13 @@ class _Converter:
             number = node.children[-1].shape in (NUMBER, BOOL)
             node.is_null = number and self._evaluated(below[-1]) == 0
         return node
+
+    def _is_transparent(self, node: Node, cursor: Cursor) -> bool:
+        """Tell whether an expression is the one below it: a designated value (`.x = 1`), which the
+        tree gives no type, or `__extension__`."""
+        if node.kind == UNARY_OPERATOR:
+            return bool(self.lib.clang_getCursorUnaryOperatorKind(cursor) == EXTENSION)
+        return node.kind == UNEXPOSED_EXPR and node.shape == VOID
 
     @staticmethod
     def _is_offset(node: Node, cursor: Cursor, below: list[Cursor]) -> bool:

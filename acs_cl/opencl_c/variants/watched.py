@@ -167,14 +167,22 @@ class _Watch:
             or (kind == n.UNARY_OPERATOR
                 and lib.clang_getCursorUnaryOperatorKind(cursor) in {*n.INCREMENTS, n.ADDRESS_OF})
         ):  # fmt: skip
-            target = below[0]
-            while target._kind_id == n.PAREN_EXPR:
-                target = self._collect(target)[0]
-            if target._kind_id == n.DECL_REF_EXPR and target.referenced is not None:
-                found.add(n.identity(target.referenced))
+            found |= self._named(below[0])
         for child in below:
             found |= self._moved(child)
         return found
+
+    def _named(self, place: Cursor) -> set[int]:
+        """Return the variables that an lvalue names, but for those that lead to other memory."""
+        kind, below = place._kind_id, self._collect(place)
+        if kind == n.DECL_REF_EXPR:
+            return {n.identity(place.referenced)} if place.referenced is not None else set()
+        lead = {n.ARRAY_SUBSCRIPT_EXPR, n.MEMBER_REF_EXPR, n.COMPOUND_LITERAL}
+        operator = self._lib.clang_getCursorUnaryOperatorKind
+        is_dereferenced = kind == n.UNARY_OPERATOR and operator(place) == n.DEREFERENCE
+        if kind in lead or is_dereferenced or _is_arrow(place, below):
+            return set()
+        return set().union(*(self._named(child) for child in below))
 
     # ---- the walk ----
 
@@ -267,7 +275,8 @@ class _Watch:
         elif operator == n.ADDRESS_OF:
             self._look(child, "")
         else:
-            self._look(child, "rw" if operator in n.INCREMENTS else "r")
+            kept = how if operator == n.EXTENSION else "r"
+            self._look(child, "rw" if operator in n.INCREMENTS else kept)
 
     def _variable(self, cursor: Cursor) -> None:
         """Note a constant of the program, whose bytes are no argument's."""
