@@ -8,10 +8,12 @@ import numpy as np
 import pyopencl as cl
 import pytest
 
+import acs_cl as acs
 from acs_cl.opencl_c.parse import names
 from acs_cl.opencl_c.parse.clang import CannotParse
 from acs_cl.opencl_c.parse.environment import Environment
 from acs_cl.opencl_c.parse.preprocess import preprocess
+from acs_cl.opencl_c.variants.guards import with_guards
 from acs_cl.opencl_c.variants.offsets import with_byte_offsets
 
 REVERSE = """
@@ -123,6 +125,69 @@ kernel void pick(global int *restrict out, {parameter}) {{ out[0] = v[1].z; out[
     out, vectors = np.zeros(4, np.int32), np.arange(32, dtype=np.int32)
     got, _ = left_by(context, kernel, 1, 1, out, vectors, np.uint64(32), np.uint64(4))
     assert list(got) == [0, 8 + 6, 8, 0]
+
+
+PRAGMAS = """
+#define FORMULA x[i] * c + d - 0.5f * x[i]
+kernel void first(global float *y, global const float *x, float c, float d) {
+#pragma OPENCL FP_CONTRACT OFF
+  int i = get_global_id(0); y[i] = FORMULA;
+}
+kernel void between(global float *y, global const float *x, float c, float d) {
+  int i = get_global_id(0); y[i] = FORMULA;
+}
+float helped(global const float *x, float c, float d)
+{ int i = get_global_id(0) % get_global_size(0); return FORMULA; }
+kernel void helping(global float *y, global const float *x, float c, float d) {
+  y[get_global_id(0)] = helped(x, c, d);
+}
+kernel void unrolled(global float *y, global const float *x, float c, float d) {
+  int i = get_global_id(0); y[i] = 0;
+#pragma unroll 4
+  for (int j = 0; j < 4; j++) y[i] += j * FORMULA;
+}
+#pragma OPENCL FP_CONTRACT OFF
+kernel void last(global float *y, global const float *x, float c, float d) {
+  int i = get_global_id(0); y[i] = FORMULA;
+}
+"""
+
+
+@pytest.mark.parametrize("kernel", ["first", "between", "helping", "unrolled", "last"])
+def test_a_variant_has_the_pragmas_of_its_kernel_and_no_others(
+    device: cl.Device, kernel: str
+) -> None:
+    """Some decide how often a result is rounded."""
+    numbers = np.float32(1.2345), np.float32(7.654)
+    with (
+        acs.Runtime(device, backend="serial", memory="buffers") as rt,
+        acs.Runtime(device, backend="serial", check="access,every=1") as checked,
+    ):
+        values = np.random.default_rng(1).standard_normal(64).astype("f4")
+        flag = rt.array([1, 64], "u4")
+        x, y = rt.array(values), rt.zeros((4, 64), "f4")
+        launch = getattr(rt.build(PRAGMAS), kernel)
+        launch((64,), None, y[0], x, *numbers)
+        launch((64,), None, y[1], x, *numbers)  # begins inside of its buffer
+        launch((64,), None, y[2], x, *numbers, when=flag[0])
+        launch((acs.size(flag[1], upto=64),), None, y[3], x, *numbers)
+        z = checked.zeros(64, "f4")
+        launch = getattr(checked.build(PRAGMAS), kernel)
+        launch((64,), None, z, checked.array(values), *numbers)
+        found = np.vstack((y.get(), z.get()))
+    assert found.any()
+    assert (found == found[0]).all(1).tolist() == [True] * 5
+
+
+def test_a_copy_behind_a_pragma_that_holds_for_no_other_function_is_refused() -> None:
+    helper = "float f(float x) { return get_global_size(0) * x + 1; }\n"
+    pragma = "#pragma OPENCL FP_CONTRACT OFF\n"
+    kernel = "kernel void k(global float *x) { x[0] = f(x[1]); }\n"
+    with pytest.raises(CannotParse, match="FP_CONTRACT OFF stands behind f"):
+        with_guards(helper + "int g(void);\n" + pragma + "int g(void);\n" + kernel, [], None, "k",
+                    False, True)  # fmt: skip
+    for source in (pragma + helper + kernel, f"float f(float);\n{kernel}{helper}{pragma}"):
+        assert "acs_counted" in with_guards(source, [], None, "k", False, True).source
 
 
 def test_a_kernel_that_calls_a_kernel_keeps_both(context: cl.Context) -> None:

@@ -20,6 +20,7 @@ import pyopencl as cl
 
 from acs_cl.devices.facts import CONTINUED, BuildOptions
 from acs_cl.opencl_c.parse import clang, names
+from acs_cl.opencl_c.parse import nodes as n
 from acs_cl.opencl_c.parse.clang import CannotParse
 from acs_cl.opencl_c.parse.environment import Environment
 from acs_cl.opencl_c.parse.tree import Cursor
@@ -72,11 +73,11 @@ def unit_with(
     return plain.unit if rest == plain.unit.source else clang.parse(rest, options, device)
 
 
-def without_kernels(source: str, options: BuildOptions, device: cl.Device | None) -> str:
-    """Return the preprocessed source, behind which a variant of any of its kernels may stand. Its
-    kernels are left out, because compiling them again takes time. It is built with the same
-    options. Raises `CannotParse`."""
-    return _without_kernels(plain_of(source, options, device))
+def is_named(
+    source: str, options: BuildOptions, device: cl.Device | None, kernel: str
+) -> bool:
+    """Tell whether anything in the preprocessed source names a kernel besides its definition."""
+    return plain_of(source, options, device).words[kernel] > 1
 
 
 def plain_of(source: str, options: BuildOptions, device: cl.Device | None) -> Plain:
@@ -123,9 +124,9 @@ def _declared(unit: clang.Unit) -> list[str]:
     return [_PLACE.sub(")", clang.printed(cursor)) for cursor in own]
 
 
-def _without_kernels(plain: Plain, kept: str = "") -> str:
+def _without_kernels(plain: Plain, kept: str) -> str:
     """Return its text without the kernels that nothing in it names, except one. Directives between
-    them stay."""
+    them stay, and those inside of them go."""
     unit = plain.unit
     pieces: list[bytes] = []
     at = 0
@@ -133,7 +134,7 @@ def _without_kernels(plain: Plain, kept: str = "") -> str:
         if name == kept or plain.words[name] > 1:
             continue
         begin, end = start_of(unit, cursor), cursor.extent.end.offset
-        lines = unit.data[begin:end].splitlines()
+        lines = unit.data[begin : n.body_of(cursor).extent.start.offset].splitlines()
         pieces.append(unit.data[at:begin])
         pieces += [b"\n" + line for line in lines if line.lstrip().startswith(b"#")]
         pieces.append(b"\n")

@@ -7,6 +7,7 @@ Invariant: no two edits replace the same bytes. Insertions at one place keep the
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from acs_cl.opencl_c.parse import clang
@@ -16,14 +17,47 @@ from acs_cl.opencl_c.parse.preprocess import start_of
 from acs_cl.opencl_c.parse.tree import Cursor, Type
 
 _DROPPED = re.compile(r"\b(__private|restrict|__restrict)\b")
+_PRAGMA = rb"#[ \t]*pragma[ \t]+"
+_FIRST_PRAGMAS = re.compile(
+    rb"(\s*" + _PRAGMA + rb"(OPENCL[ \t]+FP_CONTRACT|STDC|clang[ \t]+fp|float_control)\b[^\n]*\n)*"
+)
+"""Pragmas that have to be the first lines of a block."""
+_LASTING_PRAGMA = re.compile(
+    rb"^[ \t]*" + _PRAGMA + rb"(?!OPENCL[ \t]+EXTENSION\b|pack\b|once\b|message\b|(end)?region\b"
+    rb"|mark\b|(GCC|clang)[ \t]+diagnostic\b)[^\n]*",
+    re.MULTILINE,
+)
+"""Pragmas that may change what the functions behind them compute."""
 
 Edits = list[tuple[int, int, str]]
 """(from, to, new text), in bytes."""
 
 
-def edited(unit: clang.Unit, function: Cursor, edits: Edits) -> str:
-    """Return the text of a function with edits."""
-    return changed(unit.data, start_of(unit, function), function.extent.end.offset, edits)
+def place_of(unit: clang.Unit, kernel: Cursor, others: Iterable[Cursor] = ()) -> int:
+    """Return where a variant of a kernel stands, with its own versions of other functions: where
+    the kernel does, or behind the last of these functions."""
+    end = max((one.extent.end.offset for one in others), default=0)
+    return end if end > kernel.extent.end.offset else start_of(unit, kernel)
+
+
+def edited(unit: clang.Unit, function: Cursor, edits: Edits, place: int) -> str:
+    """Return the text of a function with edits, to stand at `place`. Raises `CannotParse` if it
+    would mean something else there."""
+    end = function.extent.end.offset
+    inside = [one.extent for several in unit.functions.values() for one in several]
+    for pragma in _LASTING_PRAGMA.finditer(unit.data, end, max(end, place)):
+        at = pragma.start()
+        if not any(one.start.offset <= at < one.end.offset for one in inside):
+            text = pragma[0].decode("utf-8").strip()
+            raise CannotParse(f"{text} stands behind {function.spelling}, and would hold for it")
+    return changed(unit.data, start_of(unit, function), end, edits)
+
+
+def placed(unit: clang.Unit, kernel: Cursor, text: str, place: int, stays: bool) -> str:
+    """Return the source with the text of a variant at `place`. The kernel stays, or goes."""
+    begin, end = start_of(unit, kernel), kernel.extent.end.offset
+    edits: Edits = [(place, place, f"\n{text}\n")]
+    return changed(unit.data, 0, len(unit.data), edits if stays else [*edits, (begin, end, "\n")])
 
 
 def changed(data: bytes, at: int, until: int, edits: Edits) -> str:
@@ -43,9 +77,11 @@ def renamed(unit: clang.Unit, cursor: Cursor, name: str) -> tuple[int, int, str]
     return begin, begin + len(own), name
 
 
-def at_top(function: Cursor, lines: str) -> tuple[int, int, str]:
-    """Return the edit that adds the first lines of a function."""
+def at_top(unit: clang.Unit, function: Cursor, lines: str) -> tuple[int, int, str]:
+    """Return the edit that adds the first lines of a function, behind pragmas that come first."""
     top = n.body_of(function).extent.start.offset + 1
+    pragmas = _FIRST_PRAGMAS.match(unit.data, top)
+    top = pragmas.end() if pragmas else top
     return top, top, lines
 
 

@@ -3,9 +3,9 @@
 Input: a program's source and options, a kernel, whether it has a condition (`when`) and whether its
 global size is counted. Output: a source and the name of the kernel to use in it. The new kernel
 takes more parameters (`WHEN`, `COUNTED`). It returns at its top, before any barrier, so `__local`
-variables and barriers stay legal. It stands behind the preprocessed text, which has no other kernel
-unless something in it names one. If asked for, variants with only a condition replace all kernels
-of the source.
+variables and barriers stay legal. It stands in the preprocessed text where the kernel was, or
+behind the helpers that get copies. The text has no other kernel unless something in it names one.
+If asked for, variants with only a condition replace all kernels of the source.
 
 Invariants: the condition and the count are the same for all work-items. So only whole groups return
 if the group size divides the count. The kernel and its helpers see the count as global size:
@@ -28,7 +28,7 @@ from acs_cl.opencl_c import cache
 from acs_cl.opencl_c.parse import clang
 from acs_cl.opencl_c.parse import nodes as n
 from acs_cl.opencl_c.parse.clang import CannotParse
-from acs_cl.opencl_c.parse.preprocess import Plain, plain_of, unit_with, without_kernels
+from acs_cl.opencl_c.parse.preprocess import Plain, is_named, plain_of, unit_with
 from acs_cl.opencl_c.parse.tree import Cursor
 from acs_cl.opencl_c.variants.edits import (
     Edits,
@@ -37,6 +37,8 @@ from acs_cl.opencl_c.variants.edits import (
     changed,
     closing,
     edited,
+    place_of,
+    placed,
     renamed,
 )
 
@@ -202,13 +204,15 @@ def _one(asked: _Asked) -> _Variants:
     edits = _calls(unit, functions[kernel], asking)
     name = _name(kernel, when, counted)
     edits += _frame(unit, functions, kernel, name, ", ".join(extra), "\n".join(lines))
-    parts = [without_kernels(source, options, device)]
-    if counted:
-        parts.append(_ANSWERS)
-    parts += [_copy(unit, functions[helper], asking) for helper in functions
-              if helper in asking and helper != kernel]  # fmt: skip
-    parts.append(edited(unit, unit.kernels[kernel], edits))
-    return _Variants("\n".join([*parts, ""]), {kernel: _collective(functions)})
+    cursor = unit.kernels[kernel]
+    helpers = [functions[helper] for helper in functions if helper in asking and helper != kernel]
+    place = place_of(unit, cursor, (one for helper in helpers for one in helper.cursors))
+    parts = [_ANSWERS] if counted else []
+    parts += [_copy(unit, helper, asking, place) for helper in helpers]
+    parts.append(edited(unit, cursor, edits, place))
+    text = "\n".join(parts)
+    source = placed(unit, cursor, text, place, is_named(source, options, device, kernel))
+    return _Variants(source, {kernel: _collective(functions)})
 
 
 def _all(plain: Plain) -> _Variants:
@@ -314,16 +318,16 @@ def _frame(
     edits = [
         renamed(unit, cursor, name),
         (end, end, f", {extra}") if some else (begin, end, extra),
-        at_top(cursor, f"\n{lines}\n"),
+        at_top(unit, cursor, f"\n{lines}\n"),
     ]
     return [*edits, at_end(cursor, f"\n{_LAST}\n")] if _collective(functions) else edits
 
 
-def _copy(unit: clang.Unit, function: _Function, asking: set[str]) -> str:
+def _copy(unit: clang.Unit, function: _Function, asking: set[str], place: int) -> str:
     """Return a copy of a helper that takes the count and passes it on."""
     (cursor,) = function.cursors  # one that asks is not overloaded
     begin, end, some = _parameters(unit, cursor)
     edits = _calls(unit, function, asking)
     edits.append(renamed(unit, cursor, f"acs_{cursor.spelling}"))
     edits.append((begin, begin if some else end, "uint acs_counted" + ", " * some))
-    return edited(unit, cursor, edits)
+    return edited(unit, cursor, edits, place)

@@ -1,11 +1,11 @@
 """A variant of one kernel whose pointers take a byte offset each.
 
 Input: a program's source and options, a kernel, indices of pointer parameters. Output: a source and
-the name of the kernel to use in it. The new kernel stands behind the preprocessed text, which has
-no other kernel unless something in it names one. The new kernel takes one more `ulong` for each
-index, in the given order, and starts by adding them to the pointers. It does not call the old
-kernel, so `__local` variables and barriers stay legal. Invariant: except for the start of these
-pointers, the variant computes the same as the kernel.
+the name of the kernel to use in it. The new kernel stands in the preprocessed text where the old
+one was. The text has no other kernel unless something in it names one. The new kernel takes one
+more `ulong` for each index, in the given order, and starts by adding them to the pointers. It does
+not call the old kernel, so `__local` variables and barriers stay legal. Invariant: except for
+the start of these pointers, the variant computes the same as the kernel.
 """
 
 from __future__ import annotations
@@ -16,9 +16,18 @@ from acs_cl.devices.facts import BuildOptions
 from acs_cl.opencl_c.parse import clang
 from acs_cl.opencl_c.parse import nodes as n
 from acs_cl.opencl_c.parse.clang import CannotParse
-from acs_cl.opencl_c.parse.preprocess import unit_with, without_kernels
+from acs_cl.opencl_c.parse.preprocess import is_named, unit_with
 from acs_cl.opencl_c.parse.tree import Cursor
-from acs_cl.opencl_c.variants.edits import Edits, at_top, closing, edited, pointer_of, renamed
+from acs_cl.opencl_c.variants.edits import (
+    Edits,
+    at_top,
+    closing,
+    edited,
+    place_of,
+    placed,
+    pointer_of,
+    renamed,
+)
 
 
 def with_byte_offsets(
@@ -33,8 +42,9 @@ def with_byte_offsets(
     with clang.LOCK:
         unit = unit_with(source, options, device, kernel)
         name = f"{kernel}__acs_offset_{'_'.join(map(str, parameters))}"
-        before = without_kernels(source, options, device)
-        result = f"{before}\n{_variant(unit, unit.kernels[kernel], name, parameters)}\n"
+        cursor, stays = unit.kernels[kernel], is_named(source, options, device, kernel)
+        variant, place = _variant(unit, cursor, name, parameters), place_of(unit, cursor)
+        result = placed(unit, cursor, variant, place, stays)
         clang.parse(result, options, device)
         return result, name
 
@@ -55,7 +65,8 @@ def _variant(unit: clang.Unit, kernel: Cursor, name: str, parameters: tuple[int,
     if declared:
         place = closing(unit.data, declared[-1].extent.end.offset)
         edits.append((place, place, extra))
-    return edited(unit, kernel, [*edits, at_top(kernel, lines)])
+    edits.append(at_top(unit, kernel, lines))
+    return edited(unit, kernel, edits, place_of(unit, kernel))
 
 
 def _adjusted(cursor: Cursor) -> str:

@@ -2,10 +2,10 @@
 
 Input: a program's source and options, a kernel. Output: a source, the name of the kernel to use in
 it, and the parameters with limits: all pointers to global and constant memory. The new kernel
-stands behind the preprocessed text, with its own versions of the helpers that get such pointers.
-For each of the parameters it takes two more `long4`. These are rectangles of bytes from the pointer
-on (start, pitch, rows, width) that may be read and written. Then come an array of `int`, and the
-place in it where any other access is noted (`strays`). Invariants:
+stands before the kernel, or behind its helpers, with its own versions of those that get such
+pointers. For each of the parameters it takes two more `long4`. These are rectangles of bytes from
+the pointer on (start, pitch, rows, width) that may be read and written. Then come an array of
+`int`, and the place in it where any other access is noted (`strays`). Invariants:
 - Apart from that the variant does the same as the kernel, also to bytes outside of the limits,
   unless the notes ask for more.
 - A constant of the program is inside of the limits.
@@ -36,9 +36,12 @@ from acs_cl.opencl_c.variants.edits import (
     at_top,
     closing,
     edited,
+    place_of,
+    placed,
     pointer_of,
     renamed,
 )
+from acs_cl.opencl_c.variants.guards import reached
 
 _SUFFIX = "__acs_watched"
 _ATOMIC = re.compile(r"atom(ic)?_")
@@ -66,7 +69,7 @@ def watching(source: str, options: BuildOptions, device: cl.Device | None, kerne
         cursor = unit.kernels[kernel]
         watch = _Watch(unit)
         variant, limited = watch.kernel(cursor)
-        result = f"{unit.source}\n{variant}\n"
+        result = placed(unit, cursor, variant, watch.place, stays=True)
         clang.parse(result, options, device)
         parameters, constants = len(n.parameters_of(cursor)), list(watch.constants.items())
         return Watched(result, kernel + _SUFFIX, parameters, limited, constants)
@@ -92,6 +95,8 @@ class _Watch:
         """Constants of the program that are used, with their bytes."""
         self._first_constant = 0
         """The side of the first of them: behind the parameters with limits."""
+        self.place = 0
+        """Where the variant stands."""
         self._inside: Cursor | None = None
         """The function that is read."""
         self._likeliest = 0
@@ -104,6 +109,9 @@ class _Watch:
 
     def kernel(self, kernel: Cursor) -> tuple[str, list[int]]:
         """Return the text of the variant with its helpers, and the parameters that have limits."""
+        functions = reached(self._unit, kernel.spelling).values()
+        helpers = (one for function in functions for one in function.cursors)
+        self.place = place_of(self._unit, kernel, helpers)
         declared = n.parameters_of(kernel)
         watched, constant = [], set()
         for index, cursor in enumerate(declared):
@@ -148,9 +156,9 @@ class _Watch:
         self._edits.append(renamed(self._unit, function, function.spelling + _SUFFIX))
         last = n.parameters_of(function)[-1]
         self._insert(closing(self._data, last.extent.end.offset), extra)
-        self._edits.append(at_top(function, first))
+        self._edits.append(at_top(self._unit, function, first))
         self._below(n.body_of(function))
-        text = edited(self._unit, function, self._edits)
+        text = edited(self._unit, function, self._edits, self.place)
         self._edits, self._inside = before, outer
         return text
 
