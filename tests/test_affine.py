@@ -189,6 +189,16 @@ KNOWN = [
     (f"{G} for (int k = n; k > 0; --k) x[k] = 1;", (4,), {"n": 3}, [(4, 12, 1, 12)]),
     (f"{G} for (int k = 0; k < n; k++) {{ if (k == 2) continue; x[k] = 1; }}", (4,), {"n": 3},
      [(0, 8, 1, 8)]),
+    # a loop without turns, and loops that say how they are compiled
+    ("x[3] = 1; for (int k = m; k < n; k++) x[k] = 1; for (int k = n; k > m; k--) x[k] = 1;", (1,),
+     {"m": 9, "n": 9}, [(12, 4, 1, 4)]),
+    ("for (uint k = m; k < n && y[k]; k += 2) x[k] = 1; x[1] = 1;", (1,), {"m": 9, "n": 3},
+     [(4, 4, 1, 4)]),
+    ("\n#pragma unroll 2\nfor (int k = 0; k < n; k++) x[k] = 1;", (1,), {"n": 3}, [(0, 12, 1, 12)]),
+    ("__attribute__((opencl_unroll_hint)) for (int k = 0; k < n; k++)\n#pragma unroll\n"
+     "for (int j = 0; j < 2; j++) x[k * 4 + j] = 1;", (1,), {"n": 3}, [(0, 16, 3, 8)]),
+    ("switch (n) { case 3: x[3] = 1; __attribute__((fallthrough)); case 4: x[4] = 1; }", (1,),
+     {"n": 3}, [(12, 8, 1, 8)]),
     (f"{G} global int *p = x + n; p += i; *p = 1; p[2] = 1;", (4,), {"n": 3}, [(12, 24, 1, 24)]),
     (f"{G} global int *p = &x[n]; *p++ = 1; *p = 1;", (4,), {"n": 3}, [(12, 8, 1, 8)]),
     (f"{G} vstore4((int4)(0), i, x + n);", (2,), {"n": 3}, [(12, 32, 1, 32)]),

@@ -633,8 +633,9 @@ private:
         forget(op.assigned, "a pointer that a loop changes");
         State after = *state_;
         Maybe top;
-        if (begin.kind == Value::NUMBER) top = counting(begin.sum, after, condition, op);
-        if (!top) {
+        bool has_turns = true;
+        if (begin.kind == Value::NUMBER) top = counting(begin.sum, after, condition, op, has_turns);
+        if (!top && has_turns) {
             state_ = after;
             top = branch(condition).yes;
             counter = nullptr;
@@ -654,8 +655,9 @@ private:
     }
 
     // Returns the state at the top of a turn, with the counter as a sum that starts at `begin`. None: that is not
-    // proven.
-    Maybe counting(const Sum &begin, const State &after, const Operation &condition, const Operation &op) {
+    // proven, or there is surely no turn.
+    Maybe counting(const Sum &begin, const State &after, const Operation &condition, const Operation &op,
+                   bool &has_turns) {
         const auto &[slot, type, sign] = *op.induction;
         state_ = after;
         const Sum distance = number(op.parts[3]);
@@ -672,7 +674,7 @@ private:
         }
         state_->slots[slot] = Value::number(counter);
         Maybe top = branch(condition).yes;
-        if (!top) return top;
+        if (!top) return has_turns = false, top;
         const Interval range = top->interval(counter);
         const bool stays = top->slots[slot] == Value::number(counter) &&
                            range.high + by <= limits.high && range.low + by >= limits.low;

@@ -175,6 +175,8 @@ class _Walk:
             return self._value(node)
         if kind == n.VAR_DECL:
             return self._declare(node)
+        if kind == n.UNEXPOSED_STMT and len(node.children) == 1:
+            return self._statement(node.children[0])  # behind attributes or `#pragma unroll`
         if kind in (n.COMPOUND, n.DECL_STMT):
             return [",", *self._several(node.children)]
         if kind == n.IF:
