@@ -456,6 +456,18 @@ extern void far_away(int);
     assert found.text.rstrip().endswith("FP_CONTRACT DEFAULT")
 
 
+def test_names_behind_three_dots_are_those_of_the_program(bench: Bench) -> None:
+    source = """
+enum { LOW = 2, HIGH = 5 };
+kernel void ranges(global int *a) {
+  int i = get_global_id(0), t[HIGH + 1] = {[LOW ...HIGH] = 7};
+  switch (i) { case LOW ...HIGH: a[i] = t[i] + 1; break; default: a[i] = t[0]; }
+}
+"""
+    bench.same(source, "ranges", (8,), (4,), np.full(8, -1, np.int32))
+    assert bench.touched
+
+
 def test_constant_arguments_are_read_from_global_memory(bench: Bench) -> None:
     source = """
 typedef struct { float weight; int at; } tap;

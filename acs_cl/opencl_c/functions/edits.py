@@ -63,7 +63,8 @@ def _attribute_names(tokens: Tokens) -> set[int]:
 
 
 def _is_member(tokens: Tokens, position: int) -> bool:
-    return tokens.is_at(position - 1, ".") or tokens.is_at(position - 1, "->")
+    is_range = tokens.is_at(position - 2, ".")  # the last dot of `case A ... B:`
+    return tokens.is_at(position - 1, "->") or (tokens.is_at(position - 1, ".") and not is_range)
 
 
 def give_context(tokens: Tokens, survey: Survey, context: set[str], arena: set[str]) -> None:

@@ -73,6 +73,7 @@ class Survey:
         self.foreign: set[int] = set()  # names of the program that mean a built-in function here
         self.unsuitable: set[int] = set()  # variables of the program that no function can use
         self._statement = (0, 0)  # the declaration that the walk is in
+        self._body = (0, 0)  # the function that it is in
         self._collect = clang.library().collect
         self._offset = _offset_reader()
         top = [cursor for cursor in self._collect(unit.tree.cursor) if _is_of_source(cursor)]
@@ -93,6 +94,7 @@ class Survey:
             self.declared[self._offset(cursor)] = cursor.spelling
             if cursor.is_definition():
                 about = self.functions[cursor.spelling]
+                self._body = cursor.extent.start.offset, cursor.extent.end.offset
                 for child in self._collect(cursor):
                     self._below(child, about)
         elif kind == n.VAR_DECL:
@@ -199,14 +201,14 @@ class Survey:
     def _inner_name(self, cursor: Cursor, about: About) -> str:
         """Return a name in a declaration that means something of the function around it. Outside of
         that it may mean something else. '': there is none."""
-        extent = about.definition.extent
+        first, last = self._body
         for child in self._collect(cursor):
             target = child.referenced
             if target is not None and _is_of_source(target):
                 at = self._offset(target)
                 begin, end = self._statement
                 if (
-                    extent.start.offset <= at < extent.end.offset
+                    first <= at < last
                     and not begin <= at < end
                     and n.identity(target.canonical) not in about.constants
                 ):

@@ -18,7 +18,7 @@ import pyopencl as cl
 from acs_cl.devices.facts import BuildOptions, facts_of, may_include, split_options
 from acs_cl.opencl_c import cache
 
-_FORMAT = 8  # raise it when the translation or the record changes
+_FORMAT = 9  # raise it when the translation or the record changes
 MARK = "acs_PREFIX_"
 """Stands for the prefix until the text leaves here."""
 
