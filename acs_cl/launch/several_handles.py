@@ -43,7 +43,7 @@ class SeveralHandle(Handle):
         what a read in several pieces has read."""
         engine = self.engine
         engine.check_open()
-        refuse_on_host_task(f"waiting for a {self.name}")
+        refuse_on_host_task("waiting for launches")
         engine.sync()
         for number in reversed(self.numbers):
             if number in engine.table:
@@ -51,7 +51,7 @@ class SeveralHandle(Handle):
         engine.waited()
         if engine.failures.any:
             for number in self.numbers:
-                engine.failures.raise_for_launch(number, f"launch {number} of a {self.name}")
+                engine.failures.raise_for_launch(number, f"launch {number} ({self.name})")
         return self._result() if callable(self._result) else self._result
 
     @property
