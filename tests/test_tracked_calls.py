@@ -433,8 +433,9 @@ def test_the_core_keeps_times(context: cl.Context, backend: str) -> None:
     queue.finish()
     for one in events:
         times = one.profile
-        assert 0 < times.submit <= times.start <= times.end
-        assert times.queued <= times.submit  # 0 for markers on Intel's plain queues, too
+        # Intel's runtime has zeros for what came before a marker's start, on a plain queue, too
+        assert times.queued <= times.submit <= times.start <= times.end
+        assert times.start > 0
     ends = [one.profile.end for one in events]
     assert ends == sorted(ends)
 
