@@ -218,6 +218,28 @@ KNOWN = [
     ("struct none {}; global struct none *p = x; p += n; *(global int *)p = 1;", (1,), {"n": 1},
      ALL),
     (f"{G} if (n > 1) put(x, i); else put(y, i);", (4,), {"n": 1}, []),
+    # a while loop whose turns end by counting is a for loop
+    (f"{G} while (i < n) {{ x[i] = 1; i += 2; }}", (2,), {"n": 7}, [(0, 28, 1, 28)]),
+    (f"{G} int k = 0; while (k < n) {{ x[i + k] = 1; ++k; }}", (2,), {"n": 3}, [(0, 16, 1, 16)]),
+    (f"{G} while (n > i) {{ if (y[n]) break; x[n - 1] = 1; (n--); }}", (4,), {"n": 6},
+     [(0, 24, 1, 24)]),
+    (f"{G} while (i < n) {{ for (int k = 0; k < 3; k++) {{ if (k == 1) continue; x[i] = 1; }} "
+     "i += 2; }", (2,), {"n": 7}, [(0, 28, 1, 28)]),
+    # unless something else changes its counter, or a turn may end before that
+    (f"{G} while (i < n) {{ x[i + 1] = 1; if (y[i]) i = 90; i++; }}", (2,), {"n": 7},
+     [(-(2**33) + 4, 2**33 + 28, 1, 2**33 + 28)]),
+    (f"{G} while (i < n) {{ i += 2; x[i] = 1; }}", (2,), {"n": 7},
+     [(-(2**33) + 8, 2**33 + 28, 1, 2**33 + 28)]),
+    (f"{G} while (i < n) {{ if (y[i]) {{ i = 80; continue; }} x[i] = 1; i++; }}", (2,), {"n": 7},
+     [(-(2**33), 2**33 + 28, 1, 2**33 + 28)]),
+    # statements with attributes are those statements
+    (f"{G} \n#pragma unroll\nfor (int k = 0; k < 3; k++) x[k * 4 + i] = 1;", (2,), {},
+     [(0, 16, 3, 8)]),
+    (f"{G} \n#pragma nounroll\ndo x[i] = 1; while (y[0]);", (2,), {}, [(0, 8, 1, 8)]),
+    ("__attribute__((opencl_unroll_hint(2))) for (int k = 0; k < n; k++) x[k] = 1;", (2,),
+     {"n": 5}, [(0, 20, 1, 20)]),
+    ("switch (n) { case 1: x[2] = 1; __attribute__((fallthrough)); case 2: x[3] = 1; }", (1,),
+     {"n": 1}, [(8, 8, 1, 8)]),
     # what is not proven is all of it
     (f"{G} x[y[i]] = 1;", (8,), {}, [(-(2**33), 2**34, 1, 2**34)]),
     (f"{G} x[i * n] = 1;", (8,), {"n": 2**30}, [(-(2**33), 2**34, 1, 2**34)]),

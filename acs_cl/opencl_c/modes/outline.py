@@ -188,7 +188,8 @@ class _Walk:
         if kind == n.FOR:
             return self._for(node)
         if kind == n.WHILE:
-            return self._loop(node.children[0], node.children[1], None)
+            condition, body = node.children
+            return self._loop(condition, *_parts_of_turn(body))
         if kind == n.DO:
             return self._freely([node.children[0], node.children[1]])
         if kind == n.SWITCH:
@@ -238,16 +239,16 @@ class _Walk:
         parts = node.children
         if len(parts) == 4:
             first = self._statement(parts[0])
-            loop = self._loop(parts[1], parts[3], parts[2])
+            loop = self._loop(parts[1], [parts[3]], parts[2])
             return [",", first, loop]
         if len(parts) == 3 and parts[0].kind == n.DECL_STMT:
             return [",", self._statement(parts[0]), self._freely(parts[1:])]
         return self._freely(parts)  # the tree does not tell which part is missing
 
-    def _loop(self, condition: Node, body: Node, step: Node | None) -> Operation:
+    def _loop(self, condition: Node, body: Sequence[Node], step: Node | None) -> Operation:
         self.assigned.append(set())
         test = self._value(condition)
-        inside = self._several([body])
+        inside = self._several(body)
         before = set(self.assigned[-1])
         after = self._value(step) if step is not None else _NOTHING
         induction = self._induction(step, before) if step is not None else None
@@ -663,6 +664,27 @@ class _Walk:
         return self._opaque(
             node, *(self._given_away(one, f"passed to {name}") for one in arguments)
         )
+
+
+def _parts_of_turn(body: Node) -> tuple[Sequence[Node], Node | None]:
+    """Return the statements of a `while` loop, and its last one by itself where that counts up or
+    down and ends each turn, as the step of a `for` loop does."""
+    if body.kind != n.COMPOUND or not body.children or _continues(body):
+        return [body], None
+    *statements, last = body.children
+    step = last
+    while step.kind == n.PAREN_EXPR:
+        step = step.children[0]
+    counts = step.kind == n.UNARY_OPERATOR and step.operator in n.INCREMENTS
+    return (statements, last) if counts or step.kind == n.COMPOUND_ASSIGNMENT else ([body], None)
+
+
+def _continues(node: Node) -> bool:
+    """Tell whether a `continue` below a node ends a turn of the loop around it."""
+    if node.kind == n.CONTINUE:
+        return True
+    inner = [child for child in node.children if child.kind not in (n.FOR, n.WHILE, n.DO)]
+    return any(map(_continues, inner))
 
 
 def _addresses_taken(node: Node, found: set[int]) -> None:
