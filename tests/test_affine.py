@@ -12,6 +12,7 @@ from typing import Any
 import affine_programs as programs
 import numpy as np
 import pyopencl as cl
+import pyopencl.array
 import pytest
 from conftest import Environment
 from counting import calls
@@ -292,6 +293,55 @@ def test_ranges_are_what_the_body_says(
     found = reached(source, "k", sizes, local, **numbers)["x"]
     assert found.writes == (None if expected is None else tuple(expected)), found.why
     assert expected is not None or found.why
+
+
+B = "barrier(CLK_LOCAL_MEM_FENCE);"
+MET = [
+    # a driver may let all work-items of a group go on where the first one does
+    (f"if (i >= n) return; {B} x[i] = 1;", 16),
+    (f"if (i >= n) return; x[i] = 1; {B}", 16),
+    (f"if (i < n) {{ x[i] = 1; {B} }}", 16),
+    ("if (i < n) { x[i] = 1; meet(); }", 16),
+    (f"if (i < n) {{ if (m) {{ {B} }} x[i] = 1; }}", 16),
+    (f"if (i >= n) {{ if (m) return; }} else x[i] = 1; {B}", 16),
+    (f"for (int k = 0; k < 1; k++) {{ if (i >= n) break; x[i] = 1; {B} }}", 16),
+    (f"for (int k = 0; k < 1; k++) {{ if (i >= n) continue; {B} x[i] = 1; }}", 16),
+    (f"if (y[0] < n) return; {B} x[i] = 1;", 16),
+    # unless they all agree, or none of them meets another one there
+    ("if (i >= n) return; x[i] = 1;", 11),
+    (f"{B} if (i >= n) x[1] = 1; else x[i] = 1; {B}", 11),
+    (f"if (i < n) {{ for (int k = 0; k < 2; k++) {{ if (i == n) break; x[i] = 1; }} }} {B}", 11),
+    (f"int g = get_group_id(0); if (g >= m) return; {B} x[4 * g + get_local_id(0)] = 1;", 4),
+    (f"for (int k = 0; k < m + 2; k++) {{ {B} x[k] = 1; {B} }}", 3),
+    (f"if (n < 20 || m > 3) {{ {B} if (i < n) x[i] = 1; }}", 11),
+    (f"if (n > 20) {{ {B} x[i] = 1; }}", 0),
+]
+
+
+@pytest.mark.parametrize(("body", "count"), MET)
+def test_a_condition_with_a_barrier_narrows_for_whole_groups(body: str, count: int) -> None:
+    source = (
+        f"void meet() {{ {B} }}\n"
+        "kernel void k(global int *x, global int *y, int n, int m)\n"
+        f"{{ int i = get_global_id(0); {body} }}"
+    )
+    found = reached(source, "k", (16,), (4,), n=11, m=1)["x"]
+    assert elements(found.writes, 4, 16) == set(range(count))
+
+
+@pytest.mark.parametrize("body", [body for body, count in MET if count == 16])
+def test_what_a_driver_lets_whole_groups_do_is_inside(body: str, device: cl.Device) -> None:
+    source = (
+        f"void meet() {{ {B} }}\nkernel void k(global int *x, global int *y, int n, int m)\n"
+        f"{{ int i = get_global_id(0); {body} }}"
+    )
+    context = cl.Context([device])
+    queue = cl.CommandQueue(context)
+    x, y = cl.array.zeros(queue, 16, "i4"), cl.array.zeros(queue, 16, "i4")
+    kernel = cl.Program(context, source).build(["-w"]).k
+    kernel(queue, (16,), (4,), x.data, y.data, np.int32(11), np.int32(1))
+    found = of(from_source(source, "k", None, device), (16,), (4,), None, {"n": 11, "m": 1})["x"]
+    assert set(np.flatnonzero(x.get()).tolist()) <= elements(found.writes, 4, 16)
 
 
 @pytest.mark.parametrize(

@@ -18,8 +18,9 @@ _PLAIN = frozenset({"c", "b", "cmp", "neg", "~", "!", "mm", "clamp", "24", "q", 
 """Operations that only give a value. They are needed if their value is."""
 
 _ACTS = frozenset(
-    {"r", "w", "rw", "rng", "esc", "call", "=", "new", "post", "loop", "return", "leave"}
-)
+    {"r", "w", "rw", "rng", "esc", "call", "=", "new", "post", "loop", "loop met", "return",
+     "leave"}
+)  # fmt: skip
 
 
 KEPT = 1024
@@ -85,10 +86,10 @@ class _Walk:
         elif name in ("and", "or", "?:"):
             self.visit(op[1], is_needed or any(_acts(part) for part in op[2:]))
             self.several(op[2:], is_needed)
-        elif name == "if":
+        elif name in ("if", "if met"):
             self.visit(op[1], True)
             self.several(op[2:])
-        elif name == "loop":
+        elif name in ("loop", "loop met"):
             _, _, condition, body, step, induction = op
             self.visit(condition, True)
             self.several(body)

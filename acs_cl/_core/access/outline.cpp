@@ -32,7 +32,7 @@ const std::map<std::string_view, Layout> LAYOUTS = {
     {"new", {Rule::NEW, "sp"}}, {"post", {Rule::POST, "sp"}}, {"if", {Rule::IF, "ppp"}}, {"loop", {Rule::LOOP, "apbp"}},
     {"again", {Rule::AGAIN, "a"}}, {"switch", {Rule::SWITCH, "pab"}}, {"case", {Rule::CASE}},
     {"maybe", {Rule::MAYBE, "am"}}, {"return", {Rule::RETURN, "p"}}, {"leave", {Rule::LEAVE}},
-    {"call", {Rule::CALL, "fmt"}},
+    {"call", {Rule::CALL, "fmt"}}, {"if met", {Rule::IF, "ppp"}}, {"loop met", {Rule::LOOP, "apbp"}},
 };
 
 const std::map<std::string_view, Query> QUERIES = {
@@ -124,6 +124,7 @@ private:
         Operation made;
         made.rule = rule;
         if (rule == Rule::TOUCH) made.text = name;
+        made.is_met = name == "if met" || name == "loop met";
         if (rule == Rule::SEQUENCE) made.parts = several(given, 1);
         for (std::size_t at = 0; at < items.size(); at++) fill(made, items[at], nb::object(given[at + 1]));
         if (rule == Rule::LOOP) fill_counter(made, nb::object(given[5]));

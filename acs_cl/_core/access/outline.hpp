@@ -53,6 +53,7 @@ struct Operation {
     std::vector<Operation> parts;
     std::vector<Assigned> assigned;
     std::optional<Induction> induction;
+    bool is_met = false;     // work-items of a group wait for each other in what its condition decides
 };
 
 struct OutlinedFunction {

@@ -10,11 +10,16 @@
 // variable that a loop changes may be anything when a turn begins, unless it is a counter that is proven
 // not to leave its type. So no access is missed, and the rectangles are exact if the sums are.
 //
+// Where work-items of a group wait for each other, a driver may let all of them go where the first one goes. So a
+// condition on which they may differ narrows nothing if it decides whether they come to a barrier.
+//
 // Some accesses are known to happen, too (`Sure`): every work-item comes to them, and their places are sums of
 // work-item numbers alone, each of which has all values of its range.
 
 // Long because: values, conditions and statements of one interpreter.
 
+#include <algorithm>
+#include <set>
 #include <string_view>
 
 #include "access/outline.hpp"
@@ -361,12 +366,33 @@ private:
         const Value found = value(op);
         if (!state_) return {};
         if (found.kind == Value::NUMBER) return compared("!=", found.sum, {});
+        is_varying_ = true;
         Maybe no = state_;
         return {std::exchange(state_, std::nullopt), std::move(no)};
     }
 
+    // Returns the same for the condition of an `if` or a loop.
+    Branches decide(const Operation &condition, bool is_met) {
+        const bool others = std::exchange(is_varying_, false);
+        Branches made = branch(condition);
+        if (is_met && is_varying_ && made.yes && made.no) made.yes = made.no = join(made.yes, made.no);
+        is_varying_ = is_varying_ || others;
+        return made;
+    }
+
+    // Whether all work-items of a group surely have the same value.
+    bool is_common(const Sum &value) const {
+        return std::all_of(value.terms.begin(), value.terms.end(),
+                           [&](const Term &term) { return common_.count(term.variable) > 0; });
+    }
+
+    void make_common(const Sum &value) {
+        for (const Term &term : value.terms) common_.insert(term.variable);
+    }
+
     Branches compared(std::string_view sign, const Sum &a, const Sum &b) {
         if (!state_) return {};
+        is_varying_ = is_varying_ || !is_common(a) || !is_common(b);
         const bool turns = sign == ">" || sign == ">=";
         const Sum distance = turns ? added(b, a, -1) : added(a, b, -1), back = scaled(distance, -1);
         State yes = *state_, no = *std::exchange(state_, std::nullopt);
@@ -398,7 +424,10 @@ private:
         const auto found = launch_.numbers.find(op.place);
         const bool fits = found != launch_.numbers.end() &&
                           limits_of(op.type).holds({found->second, found->second});
-        return fits ? Sum{found->second, {}} : any_of(op.type);
+        if (fits) return {found->second, {}};
+        Sum any = any_of(op.type);
+        make_common(any);
+        return any;
     }
 
     Value unary(const Operation &op) {
@@ -614,7 +643,7 @@ private:
     }
 
     Value choose(const Operation &op) {
-        auto [yes, no] = branch(op.parts[0]);
+        auto [yes, no] = decide(op.parts[0], op.is_met);
         const Some some(*this, yes && no);
         state_ = std::move(yes);
         if (state_) value(op.parts[1]);
@@ -637,7 +666,7 @@ private:
         if (begin.kind == Value::NUMBER) top = counting(begin.sum, after, condition, op, has_turns);
         if (!top && has_turns) {
             state_ = after;
-            top = branch(condition).yes;
+            top = decide(condition, op.is_met).yes;
             counter = nullptr;
         }
         if (top) {
@@ -673,7 +702,8 @@ private:
             counter = added(begin, scaled(fresh(0, std::max<Wide>(turns, 0)), by));
         }
         state_->slots[slot] = Value::number(counter);
-        Maybe top = branch(condition).yes;
+        if (is_common(begin)) make_common(counter);
+        Maybe top = decide(condition, op.is_met).yes;
         if (!top) return has_turns = false, top;
         const Interval range = top->interval(counter);
         const bool stays = top->slots[slot] == Value::number(counter) &&
@@ -824,6 +854,7 @@ private:
             ids_[0][axis] = fresh(plus(begin, first), plus(begin, last));
             ids_[1][axis] = fresh(0, inside);
             ids_[2][axis] = fresh(low, high);
+            make_common(ids_[2][axis]);
         }
     }
 
@@ -837,6 +868,8 @@ private:
     std::map<std::size_t, std::pair<Sure, Sure>> sure_;  // read, written
     std::map<std::size_t, std::string> whole_;
     std::int32_t variables_ = 0;
+    std::set<std::int32_t> common_;  // variables that all work-items of a group surely have in common
+    bool is_varying_ = false;        // whether work-items of a group may differ on the condition
     std::array<std::array<Sum, 3>, 3> ids_;  // of all, within the group, of the group
     int depth_ = 0, steps_ = 0, deep_ = 0;
     std::vector<int> depths_;               // of slots: how many loops they were declared in

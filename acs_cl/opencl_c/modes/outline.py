@@ -15,6 +15,7 @@ k value · s slot · ? type · c type value · b sign type x y · cmp operator x
 · r/w/rw pointer bytes · rng flags pointer count bytes · esc pointer why
 · = slot value · new slot value · post slot value · , operations · call function arguments
 · if condition then else · loop assigned condition body step induction · again assigned
+· if met/loop met: the same, where work-items of a group wait for each other in what it decides
 · switch condition assigned body · case · maybe assigned operations · return value · leave
 A type is a number of bits, negative where unsigned; 0 stands for a pointer.
 """
@@ -44,9 +45,11 @@ _QUERIES = frozenset(
 )  # fmt: skip
 _VECTOR_MEMORY = re.compile(r"v(load|store)(a?)(_half)?(\d*)(_rt[ezpn])?$")
 _ONE_PLACE = re.compile(r"atom(ic)?_|(native_|half_)?sincos$|fract$|modf$|frexp$|remquo$|lgamma_r$")
+_MEETS = re.compile(r"barrier$|(work|sub)_group_|async_work_group_|wait_group_events$")
+_LOOPS = frozenset({n.FOR, n.WHILE, n.DO})
 _EFFECTS = frozenset(
-    {"r", "w", "rw", "rng", "esc", "=", "new", "post", "call", "loop", "again", "switch", "case",
-     "maybe", "return", "leave"}
+    {"r", "w", "rw", "rng", "esc", "=", "new", "post", "call", "loop", "loop met", "again",
+     "switch", "case", "maybe", "return", "leave"}
 )  # fmt: skip
 _NOTHING: Operation = [","]
 
@@ -105,6 +108,7 @@ class _Walk:
         self.slots: dict[int, _Slot] = {}
         self.assigned: list[set[int]] = [set()]
         self.types: dict[int, int] = {}
+        self.meet = _Meetings(functions)
 
     # ---- functions ----
 
@@ -120,6 +124,7 @@ class _Walk:
         place = self.places[key] = len(self.done)
         self.done.append([])
         taken: set[int] = set()
+        around, self.meet.around = self.meet.around, [self.meet.within(function.body)]
         for statement in function.body:
             _addresses_taken(statement, taken)
         self.taken = taken | getattr(self, "taken", set())
@@ -142,6 +147,7 @@ class _Walk:
         body = [*first, *self._several(function.body)]
         own = sorted({slot for slot in parameters if slot >= 0} | _declared(body))
         self.done[place] = [parameters, body, _touches(body, self.done), own]
+        self.meet.around = around
         self.open.discard(key)
         return place
 
@@ -183,7 +189,8 @@ class _Walk:
             condition, *branches = node.children
             test = self._value(condition)
             both = [[",", *self._several([branch])] for branch in branches]
-            operation = ["if", test, both[0], both[1] if len(both) > 1 else _NOTHING]
+            name = "if met" if self.meet.decided(branches) else "if"
+            operation = [name, test, both[0], both[1] if len(both) > 1 else _NOTHING]
             return operation if has_effect(both) else test
         if kind == n.FOR:
             return self._for(node)
@@ -247,13 +254,17 @@ class _Walk:
 
     def _loop(self, condition: Node, body: Sequence[Node], step: Node | None) -> Operation:
         self.assigned.append(set())
+        parts = [condition, *body, *([] if step is None else [step])]
+        name = "loop met" if self.meet.decided(parts, is_loop=True) else "loop"
         test = self._value(condition)
+        self.meet.around.append(self.meet.within(parts))
         inside = self._several(body)
+        self.meet.around.pop()
         before = set(self.assigned[-1])
         after = self._value(step) if step is not None else _NOTHING
         induction = self._induction(step, before) if step is not None else None
         slots = self._within()
-        return ["loop", self._list(slots), test, inside, after, induction]
+        return [name, self._list(slots), test, inside, after, induction]
 
     def _induction(self, step: Node | None, elsewhere: set[int]) -> Operation | None:
         """Return [slot, type, distance, sign] of a counter that only the step changes, by a
@@ -277,7 +288,9 @@ class _Walk:
     def _freely(self, parts: list[Node]) -> Operation:
         """Return an operation for parts that run any number of times in any state."""
         self.assigned.append(set())
+        self.meet.around.append(self.meet.within(parts))
         inside = [self._several([part]) for part in parts]
+        self.meet.around.pop()
         slots = self._list(self._within())
         body: list[Operation] = []
         for operations in inside:
@@ -664,6 +677,53 @@ class _Walk:
         return self._opaque(
             node, *(self._given_away(one, f"passed to {name}") for one in arguments)
         )
+
+
+class _Meetings:
+    """Tells where work-items of a group wait for each other. `around`: whether they do in the open
+    function, and in each open loop of it."""
+
+    def __init__(self, functions: dict[int, bodies.Function]) -> None:
+        self.functions = functions
+        self.around = [False]
+        self.known: dict[int, bool] = {}  # by function
+
+    def within(self, nodes: Sequence[Node]) -> bool:
+        """Tell whether they do so below some nodes."""
+        return any(self._calls(node) or self.within(node.children) for node in nodes)
+
+    def decided(self, nodes: Sequence[Node], is_loop: bool = False) -> bool:
+        """Tell whether the condition of these nodes decides which work-items do so: below them, or
+        behind them, if one may leave the function or the loop there."""
+        if not self.around[0]:
+            return False
+        if self.within(nodes):
+            return True
+        leaves = {n.RETURN_STMT}
+        ends = {n.BREAK, n.CONTINUE} if self.around[-1] and not is_loop else set()
+        return any(_has(node, leaves, ends) for node in nodes)
+
+    def _calls(self, node: Node) -> bool:
+        target = bodies.called(node.children[0]) if node.kind == n.CALL_EXPR else None
+        if target is None:
+            return False
+        if not target.is_definition():
+            return bool(_MEETS.search(target.spelling))
+        key = n.identity(target)
+        if key not in self.known:
+            self.known[key] = False  # if it calls itself, there is no outline
+            function = self.functions.get(key)
+            self.known[key] = function is not None and self.within(function.body)
+        return self.known[key]
+
+
+def _has(node: Node, leaves: set[int], ends: set[int]) -> bool:
+    """Tell whether a statement below a node leaves the function, or ends a turn of the loop around
+    the node."""
+    if node.kind in leaves or node.kind in ends:
+        return True
+    ends = set() if node.kind in _LOOPS else ends
+    return any(_has(child, leaves, ends) for child in node.children)
 
 
 def _parts_of_turn(body: Node) -> tuple[Sequence[Node], Node | None]:
