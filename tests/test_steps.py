@@ -379,22 +379,29 @@ def test_a_step_that_several_threads_end_is_one(rt: acs.Runtime) -> None:
     assert (y.get() == 40 * 20).all()
 
 
+def ways_of(rt: acs.Runtime, step: Callable[[], None]) -> list[str]:
+    """Make a step ten times, and 80 times once all is built; what is said of its way after each."""
+    for _ in range(10):
+        step()
+    rt.prebuild()
+    ways = []
+    for _ in range(80):
+        step()
+        ways.append(rt.stats()["scheduler"]["steps"])
+    return ways
+
+
 @pytest.mark.usefixtures("never_long")
 def test_a_program_that_waits_by_reading_has_steps(rt: acs.Runtime) -> None:
     prog, x, y = rt.build(SOURCE), rt.array(np.ones(64, "u4")), rt.zeros(64, "u4")
-    out, ways = np.empty(64, "u4"), list[str]()
+    out = np.empty(64, "u4")
 
     def step() -> None:
         for _ in range(20):
             prog.add((64,), (64,), x, y, 1)
         y.get(out)
 
-    for _ in range(10):
-        step()
-    rt.prebuild()
-    for _ in range(80):
-        step()
-        ways.append(rt.stats()["scheduler"]["steps"])
+    ways = ways_of(rt, step)
     assert (out == 90 * 20).all()
     assert sum(one != other for one, other in pairwise(ways)) > 40
 
@@ -416,7 +423,7 @@ def test_a_program_that_waits_on_a_queue_has_steps(rt: acs.Runtime, how: str) ->
     add = cl.Program(rt.context, SOURCE).build().add
     x, y = (cl.array.zeros(queue, 64, "u4", allocator=queue.allocator) for _ in range(2))
     x.fill(1)
-    out, ways = np.empty(64, "u4"), list[str]()
+    out = np.empty(64, "u4")
     add.set_args(x.data, y.data, np.uint32(1))
 
     def step() -> None:
@@ -424,12 +431,7 @@ def test_a_program_that_waits_on_a_queue_has_steps(rt: acs.Runtime, how: str) ->
             event = cl.enqueue_nd_range_kernel(queue, add, (64,), (64,))
         WAITS[how](queue, event, y, out)
 
-    for _ in range(10):
-        step()
-    rt.prebuild()
-    for _ in range(80):
-        step()
-        ways.append(rt.stats()["scheduler"]["steps"])
+    ways = ways_of(rt, step)
     assert (y.get() == 90 * 20).all()
     assert sum(one != other for one, other in pairwise(ways)) > 40
 

@@ -197,7 +197,6 @@ class Survey:
         elif space == n.GLOBAL and not _is_fixed(spelled):
             about.refuse(f"keeps the variable {cursor.spelling} from launch to launch")
 
-
     def _inner_name(self, cursor: Cursor, about: About) -> str:
         """Return a name in a declaration that means something of the function around it. Outside of
         that it may mean something else. '': there is none."""

@@ -729,7 +729,7 @@ def _has(node: Node, leaves: set[int], ends: set[int]) -> bool:
 def _parts_of_turn(body: Node) -> tuple[Sequence[Node], Node | None]:
     """Return the statements of a `while` loop, and its last one by itself where that counts up or
     down and ends each turn, as the step of a `for` loop does."""
-    if body.kind != n.COMPOUND or not body.children or _continues(body):
+    if body.kind != n.COMPOUND or not body.children or _has(body, set(), {n.CONTINUE}):
         return [body], None
     *statements, last = body.children
     step = last
@@ -737,14 +737,6 @@ def _parts_of_turn(body: Node) -> tuple[Sequence[Node], Node | None]:
         step = step.children[0]
     counts = step.kind == n.UNARY_OPERATOR and step.operator in n.INCREMENTS
     return (statements, last) if counts or step.kind == n.COMPOUND_ASSIGNMENT else ([body], None)
-
-
-def _continues(node: Node) -> bool:
-    """Tell whether a `continue` below a node ends a turn of the loop around it."""
-    if node.kind == n.CONTINUE:
-        return True
-    inner = [child for child in node.children if child.kind not in (n.FOR, n.WHILE, n.DO)]
-    return any(map(_continues, inner))
 
 
 def _addresses_taken(node: Node, found: set[int]) -> None:

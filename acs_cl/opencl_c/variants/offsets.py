@@ -43,14 +43,18 @@ def with_byte_offsets(
         unit = unit_with(source, options, device, kernel)
         name = f"{kernel}__acs_offset_{'_'.join(map(str, parameters))}"
         cursor, stays = unit.kernels[kernel], is_named(source, options, device, kernel)
-        variant, place = _variant(unit, cursor, name, parameters), place_of(unit, cursor)
+        place = place_of(unit, cursor)
+        variant = _variant(unit, cursor, name, parameters, place)
         result = placed(unit, cursor, variant, place, stays)
         clang.parse(result, options, device)
         return result, name
 
 
-def _variant(unit: clang.Unit, kernel: Cursor, name: str, parameters: tuple[int, ...]) -> str:
-    """Return the text of the kernel with its name, parameter list and first lines changed."""
+def _variant(
+    unit: clang.Unit, kernel: Cursor, name: str, parameters: tuple[int, ...], place: int
+) -> str:
+    """Return the text of the kernel with its name, parameter list and first lines changed, to stand
+    at `place`."""
     declared = n.parameters_of(kernel)
     edits: Edits = [renamed(unit, kernel, name)]
     extra, lines = "", ""
@@ -63,10 +67,10 @@ def _variant(unit: clang.Unit, kernel: Cursor, name: str, parameters: tuple[int,
         edits.append(renamed(unit, cursor, f"{own}__acs_base"))
         lines += _adjusted(cursor)
     if declared:
-        place = closing(unit.data, declared[-1].extent.end.offset)
-        edits.append((place, place, extra))
+        end = closing(unit.data, declared[-1].extent.end.offset)
+        edits.append((end, end, extra))
     edits.append(at_top(unit, kernel, lines))
-    return edited(unit, kernel, edits, place_of(unit, kernel))
+    return edited(unit, kernel, edits, place)
 
 
 def _adjusted(cursor: Cursor) -> str:
