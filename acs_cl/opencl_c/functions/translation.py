@@ -26,7 +26,7 @@ from acs_cl.opencl_c.functions.translated import MARK, CannotTranslate, Function
 from acs_cl.opencl_c.kernel_files import kernel_source
 from acs_cl.opencl_c.parse import clang
 from acs_cl.opencl_c.parse.nodes import TOO_DEEP
-from acs_cl.opencl_c.parse.preprocess import plain_unit
+from acs_cl.opencl_c.parse.preprocess import IDLE_PRAGMAS, plain_unit
 from acs_cl.opencl_c.parse.tokens import Tokens, plain
 
 __all__ = ["CannotTranslate", "Function", "Functions", "translate"]
@@ -36,10 +36,7 @@ _AS_A_GROUP = frozenset(
     {"get_local_id", "get_group_id", "get_local_size", "get_num_groups", "get_local_linear_id",
      "get_enqueued_local_size"}
 )  # fmt: skip
-_BRIEF_PRAGMA = re.compile(
-    r"OPENCL\b|STDC\s+FP_CONTRACT\b|pack\b|once\b|(GCC|clang)\s+diagnostic\b"
-    r"|message\b|(end)?region\b|mark\b"
-)
+_BRIEF_PRAGMA = re.compile(rf"OPENCL\b|STDC\s+FP_CONTRACT\b|{IDLE_PRAGMAS}")
 """Pragmas at the top of a program that mean nothing to the next one, or are taken back."""
 _DISABLES = re.compile(r"#\s*pragma\s+OPENCL\s+EXTENSION\b.*\bdisable\b")
 

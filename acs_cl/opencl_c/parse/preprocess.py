@@ -25,6 +25,8 @@ from acs_cl.opencl_c.parse.clang import CannotParse
 from acs_cl.opencl_c.parse.environment import Environment
 from acs_cl.opencl_c.parse.tree import Cursor
 
+IDLE_PRAGMAS = r"pack\b|once\b|message\b|(end)?region\b|mark\b|(GCC|clang)[ \t]+diagnostic\b"
+"""Pragmas that change nothing of what functions compute."""
 _PLAIN_KEPT = 8
 _OWN_NAME = re.compile(r"\b__(?:func|FUNCTION|PRETTY_FUNCTION)__\b")
 _CONTINUED_LINES = re.compile(r"(?:[^\n]*\\[ \t\v\f]*\r?\n)+[^\n]*")
@@ -73,9 +75,7 @@ def unit_with(
     return plain.unit if rest == plain.unit.source else clang.parse(rest, options, device)
 
 
-def is_named(
-    source: str, options: BuildOptions, device: cl.Device | None, kernel: str
-) -> bool:
+def is_named(source: str, options: BuildOptions, device: cl.Device | None, kernel: str) -> bool:
     """Tell whether anything in the preprocessed source names a kernel besides its definition."""
     return plain_of(source, options, device).words[kernel] > 1
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from acs_cl.opencl_c.parse import clang
 from acs_cl.opencl_c.parse import nodes as n
 from acs_cl.opencl_c.parse.clang import CannotParse
-from acs_cl.opencl_c.parse.preprocess import start_of
+from acs_cl.opencl_c.parse.preprocess import IDLE_PRAGMAS, start_of
 from acs_cl.opencl_c.parse.tree import Cursor, Type
 
 _DROPPED = re.compile(r"\b(__private|restrict|__restrict)\b")
@@ -23,8 +23,7 @@ _FIRST_PRAGMAS = re.compile(
 )
 """Pragmas that have to be the first lines of a block."""
 _LASTING_PRAGMA = re.compile(
-    rb"^[ \t]*" + _PRAGMA + rb"(?!OPENCL[ \t]+EXTENSION\b|pack\b|once\b|message\b|(end)?region\b"
-    rb"|mark\b|(GCC|clang)[ \t]+diagnostic\b)[^\n]*",
+    rb"^[ \t]*" + _PRAGMA + rb"(?!OPENCL[ \t]+EXTENSION\b|" + IDLE_PRAGMAS.encode() + rb")[^\n]*",
     re.MULTILINE,
 )
 """Pragmas that may change what the functions behind them compute."""
