@@ -224,6 +224,12 @@ def test_turns_rotate_and_nothing_is_collected_meanwhile() -> None:
     assert gc.isenabled()
 
 
+def test_a_step_is_timed_behind_one_of_the_same_contestant() -> None:
+    short, long = iter([3, 1]), iter([30, 1])
+    assert timing.going_on(lambda: next(short), lambda taken: taken < 20)() == (3, 1)
+    assert timing.going_on(lambda: next(long), lambda taken: taken < 20)() == (30, 30)
+
+
 def test_nothing_is_collected_between_turns_where_none_is_collected_already() -> None:
     import gc
 

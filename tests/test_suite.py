@@ -71,7 +71,9 @@ def test_a_document_describes_itself(document: dict[str, Any]) -> None:
     assert entry["rows"]["expert"]["ms"]["median"] == min(tried)
     assert entry["baseline"] in ("bare", "serial")
     assert entry["rows"][entry["baseline"]]["speedup"]["median"] == 1
-    assert entry["rows"]["lanes"]["ms"]["samples"] == 7
+    row = entry["rows"]["lanes"]
+    assert row["ms"]["samples"] == row["behind_ms"]["samples"] == 7
+    assert row["ms"] != row["behind_ms"]  # of other steps: those before them
     assert (entry["bound"]["launches"], entry["bound"]["edges"], entry["bound"]["depth"]) == (
         4,
         3,
@@ -90,6 +92,7 @@ def test_tables_have_all_of_it(document: dict[str, Any]) -> None:
     said = bench_tables.contenders(document)
     row = document["workloads"]["vec"]["rows"]["lanes"]
     assert f"{row['launches_per_s']:,}" in said
+    assert f" {row['behind_ms']['median']:.2f} " in said
     assert f"{row['speedup']['p25']:.2f} to {row['speedup']['p75']:.2f}" in said
     assert f"{row['host_us_per_launch']:.2f}" in said
     share = bench_tables.of_bound(document["workloads"]["vec"], "lanes")

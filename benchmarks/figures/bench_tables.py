@@ -41,19 +41,22 @@ def _cell(value: Any) -> str:
     return value if isinstance(value, str) else f"{value:,.2f}"
 
 
-def speedup(entry: Mapping[str, Any], name: str) -> float | str | None:
-    """Return how many times faster than the baseline it is; 'failed', or None: it was not run."""
+def speedup(entry: Mapping[str, Any], name: str, of: str = "speedup") -> float | str | None:
+    """Return how many times faster than the baseline it is; 'failed', or None: it was not run, or
+    has not this figure of its row."""
     if name in entry["failed"]:
         return "failed"
     shown = best_expert(entry["rows"]) if name == EXPERT else name
     row = entry["rows"].get(shown)
-    return None if row is None else float(row["speedup"]["median"])
+    return float(row[of]["median"]) if row and of in row else None
 
 
-def mean_of(document: Document, members: Sequence[str], name: str) -> float | None:
+def mean_of(
+    document: Document, members: Sequence[str], name: str, of: str = "speedup"
+) -> float | None:
     """Return the geometric mean of their speed-ups, if all of them were measured."""
     there = document["workloads"]
-    values = [speedup(there[member], name) for member in members if member in there]
+    values = [speedup(there[member], name, of) for member in members if member in there]
     numbers = [value for value in values if isinstance(value, float)]
     return geomean(numbers) if len(numbers) == len(members) else None
 
@@ -118,8 +121,12 @@ def _means(document: Document, names: Sequence[str]) -> list[list[Any]]:
 
 
 def contenders(document: Document) -> str:
-    """Return every contestant of every workload: times, their spread, and costs of launches."""
-    head = ["workload", "contestant", "ms", "speed-up", "quartiles", "of bound", "over expert"]
+    """Return every contestant of every workload: times, their spread, and costs of launches.
+
+    "behind another": the time of a step that comes behind another contestant's.
+    """
+    head = ["workload", "contestant", "ms", "behind another", "speed-up", "quartiles"]
+    head += ["of bound", "over expert"]
     head += ["host us/launch", "launches/s"]
     rows = []
     for workload, entry in document["workloads"].items():
@@ -130,6 +137,7 @@ def contenders(document: Document) -> str:
                     workload,
                     name,
                     row["ms"]["median"],
+                    row.get("behind_ms", {}).get("median"),
                     found["median"],
                     f"{found['p25']:.2f} to {found['p75']:.2f}",
                     of_bound(entry, name),
@@ -138,7 +146,7 @@ def contenders(document: Document) -> str:
                     f"{row['launches_per_s']:,.0f}",
                 ]
             )
-        rows += [[workload, name, "failed", *[None] * 6] for name in entry["failed"]]
+        rows += [[workload, name, "failed", *[None] * 7] for name in entry["failed"]]
     return table(rows, head)
 
 

@@ -7,7 +7,8 @@ All contestants of a workload are built first, and checked against the reference
 results is reported as failed, and not timed. The others are interleaved. The baseline is the faster
 of `serial` and PyOpenCL by itself on one in-order queue. The expert is the best of several numbers
 of queues by hand and of one plain queue. Times go from the first launch of a step to the end of the
-last.
+last. A short step is timed behind one of the same contestant, as a program makes them. The one
+before that, behind another contestant, is told beside it.
 
 Invariant: every ratio compares interleaved times of one run; slow-downs are printed like speed-ups.
 """
@@ -25,6 +26,7 @@ from acs_cl.benchmarks.suite.bounds import Bound
 from acs_cl.benchmarks.suite.contestants import (
     BASELINES,
     EXPERT,
+    SHORT_S,
     Contestant,
     Plan,
     Sample,
@@ -35,7 +37,7 @@ from acs_cl.benchmarks.suite.contestants import (
 )
 from acs_cl.benchmarks.suite.machine import machine, noise
 from acs_cl.benchmarks.suite.statistics import quantile, spread
-from acs_cl.benchmarks.suite.timing import Deadline, interleave
+from acs_cl.benchmarks.suite.timing import Deadline, going_on, interleave
 from acs_cl.benchmarks.suite.traced_bounds import Program, bounded, launch_cost
 from acs_cl.benchmarks.workloads.workload import Workload, differences
 
@@ -106,10 +108,13 @@ def one(plan: Plan, workload: Workload, say: Say) -> dict[str, Any]:
         say("bound", 0.8)
         limits, overlap = bounded(plan.device, Program(workload, size, plan.seed))
         samples: dict[str, list[Sample]] = {}
+        behind: dict[str, list[Sample]] = {}
         if ready:
             say(f"{plan.runs} runs of {', '.join(ready)}", 0.9)
-            timers = {name: timer(contestant) for name, contestant in ready.items()}
-            samples = interleave(timers, plan.runs)
+            timers = {name: going_on(timer(one), _is_short) for name, one in ready.items()}
+            pairs = interleave(timers, plan.runs)
+            samples = {name: [second for _, second in taken] for name, taken in pairs.items()}
+            behind = {name: [first for first, _ in taken] for name, taken in pairs.items()}
         for name, contestant in ready.items():
             wrong = differences(workload, contestant.run.results(), expected)
             if wrong:
@@ -123,15 +128,24 @@ def one(plan: Plan, workload: Workload, say: Say) -> dict[str, Any]:
         "size": _plain(size),
         "bound": limits.held(fastest_ms(samples)),
         "overlap": overlap,
-        **compared(samples, limits),
+        **compared(samples, behind, limits),
         "failed": failed,
         "ready_s": ready_s,
         "where": where,
     }
 
 
-def compared(samples: Mapping[str, Sequence[Sample]], limits: Bound) -> dict[str, Any]:
-    """Compare each contestant with the baseline: the faster of the possible ones."""
+def _is_short(step: Sample) -> bool:
+    return step.total < SHORT_S
+
+
+def compared(
+    samples: Mapping[str, Sequence[Sample]],
+    behind: Mapping[str, Sequence[Sample]],
+    limits: Bound,
+) -> dict[str, Any]:
+    """Compare each contestant with the baseline: the faster of the possible ones. `behind`: the
+    steps before these, which came behind another contestant."""
     medians = {name: quantile([s.total for s in taken], 0.5) for name, taken in samples.items()}
     possible = [name for name in BASELINES if name in medians]
     if not possible:
@@ -139,18 +153,27 @@ def compared(samples: Mapping[str, Sequence[Sample]], limits: Bound) -> dict[str
     baseline = min(possible, key=medians.__getitem__)
     rows = {}
     for name, taken in samples.items():
-        times = [sample.total * 1e3 for sample in taken]
-        pairs = zip(samples[baseline], taken, strict=True)
         launching = quantile([sample.launching for sample in taken], 0.5)
         rows[name] = {
-            "ms": spread(times, 4),
-            "speedup": spread([base.total / sample.total for base, sample in pairs], 3),
+            **_beside(samples[baseline], taken, "ms", "speedup"),
+            **_beside(behind[baseline], behind[name], "behind_ms", "behind_speedup"),
             "host_us_per_launch": round(launching / max(limits.launches, 1) * 1e6, 3),
             "launches_per_s": round(limits.launches / medians[name]),
         }
     if best := best_expert(rows):
         rows[EXPERT] = {**rows[best], "is": best}
     return {"baseline": baseline, "rows": rows}
+
+
+def _beside(
+    base: Sequence[Sample], taken: Sequence[Sample], times: str, speedups: str
+) -> dict[str, Any]:
+    """Return times, and how many times faster than the baseline in the same turns they are."""
+    pairs = zip(base, taken, strict=True)
+    return {
+        times: spread([one.total * 1e3 for one in taken], 4),
+        speedups: spread([one.total / other.total for one, other in pairs], 3),
+    }
 
 
 def fastest_ms(samples: Mapping[str, Sequence[Sample]]) -> float | None:

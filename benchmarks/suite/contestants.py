@@ -26,6 +26,9 @@ MORE = 4
 LONG_S = 0.2
 """A long step: its kernels are too long for a scheduler."""
 
+SHORT_S = 0.02
+"""A short step: what ran before it matters."""
+
 BARE, SERIAL, EXPERT, REPLAY, HOST_GATES = "bare", "serial", "expert", "replay", "host gates"
 
 LATER, LATER_S, LATEST_S = "auto, later", 0.75, 15.0

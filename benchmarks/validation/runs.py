@@ -15,21 +15,19 @@ from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 from statistics import median
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import pyopencl as cl
 
 import acs_cl as acs
 from acs_cl import UsageError
 from acs_cl.benchmarks.suite.contestants import Contestant, timer
-from acs_cl.benchmarks.suite.timing import interleave
+from acs_cl.benchmarks.suite.timing import going_on, interleave
 from acs_cl.benchmarks.validation.host import LANES, Host, told
 from acs_cl.benchmarks.validation.model import POLICIES, Taken
 from acs_cl.benchmarks.workloads.workload import Workload
 from acs_cl.emu.trace import ALL_BEFORE, HOST, KERNEL, Entry, Trace, resolved
 from acs_cl.observe.slices import Slice
-
-T = TypeVar("T")
 
 TRACED = 5
 """Steps of which the median of the scheduler's time is taken."""
@@ -72,9 +70,9 @@ def measured(plan: Plan, workload: Workload, host: Host) -> Measured:
         for one in (*ready.values(), profiled):
             _settle(one)
         samplers: dict[str, Callable[[], Any]] = {
-            **{f"run {name}": _going_on(timer(one)) for name, one in ready.items()},
+            **{f"run {name}": going_on(timer(one)) for name, one in ready.items()},
             **{f"host {name}": sampler for name, sampler in host.samplers().items()},
-            "step": _going_on(partial(step, profiled)),
+            "step": going_on(partial(step, profiled)),
             "own": host.own,
         }
         stats = ready["device"].platform.stats
@@ -82,8 +80,8 @@ def measured(plan: Plan, workload: Workload, host: Host) -> Measured:
         samples = interleave(samplers, plan.runs)
         taken = _taken(before, stats()["scheduler"], 2 * plan.runs)
     return Measured(
-        recorded(workload.name, samples["step"]),
-        {name: [one.total * 1e3 for one in samples[f"run {name}"]] for name in POLICIES},
+        recorded(workload.name, [second for _, second in samples["step"]]),
+        {name: [one.total * 1e3 for _, one in samples[f"run {name}"]] for name in POLICIES},
         taken._replace(busy_ms=_busy_ms(plan, workload)),
         told({name: samples[f"host {name}"] for name in POLICIES}, samples["own"]),
     )
@@ -98,17 +96,6 @@ def made(plan: Plan, workload: Workload, backend: str, trace: bool = False) -> I
     ) as runtime:
         make = workload.host_decided or workload.make
         yield Contestant(runtime, make(runtime, workload.presets[plan.preset], 0))
-
-
-def _going_on(sample: Callable[[], T]) -> Callable[[], T]:
-    """Return a sampler that takes two samples and returns the second. The first one is slowed by
-    the runs of other contestants, which a program that goes on with its steps does not meet."""
-
-    def second() -> T:
-        sample()
-        return sample()
-
-    return second
 
 
 def step(one: Contestant) -> list[Slice]:
