@@ -133,6 +133,24 @@ def test_a_result_already_computed_survives_a_later_failure(rt: acs.Runtime) -> 
         x.get(wait=False).wait()
 
 
+def test_handles_tell_after_close_what_came_of_their_launches(rt: acs.Runtime) -> None:
+    x, lost = rt.array(np.arange(4, dtype="i4")), rt.zeros(4, "i4")
+    values, total = x.get(wait=False), rt.call(lambda x: int(x.sum()), reads=x)
+    with rt.record() as graph:
+        x.fill(1)
+    replay, failed = graph.replay(), rt.call(fail, writes=[lost])
+    with pytest.raises(acs.PoisonedError):
+        failed.wait()
+    rt.close()
+    assert values.wait().tolist() == [0, 1, 2, 3]
+    assert total.wait() == 6
+    replay.wait()
+    assert replay.done
+    with pytest.raises(acs.PoisonedError):
+        failed.wait()
+    assert repr(rt).endswith(", closed>")
+
+
 def test_a_large_set_behind_an_event_returns_at_once(rt: acs.Runtime) -> None:
     """It could be this very thread that sets the event."""
     program = rt.build(SOURCE)

@@ -99,8 +99,7 @@ def test_ctrl_c_is_heard_while_a_kernel_runs(device: cl.Device, backend: str, ca
     is_done = handle.done
     end.set()
     assert not is_done
-    notes = getattr(caught.value, "__notes__", ["launch (spin)"])  # not in Python 3.10
-    assert "(spin)" in str(notes)
+    assert sys.version_info < (3, 11) or "(spin)" in str(caught.value.__notes__)  # 3.10 has none
     assert x.get().tolist() == [ENDED]
     rt.close()
 

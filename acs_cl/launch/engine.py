@@ -131,7 +131,8 @@ class Engine(Books):
             self.calls.collected(self)
 
     def __repr__(self) -> str:
-        return f"<acs_cl.Runtime {self.plan.backend} on {self.device.name.strip()}>"
+        closed = ", closed" if self.state == "closed" else ""
+        return f"<acs_cl.Runtime {self.plan.backend} on {self.device.name.strip()}{closed}>"
 
     # ---- the way of a launch -------------------------------------------------------------------
 
@@ -361,7 +362,7 @@ class Engine(Books):
     def waited(self) -> None:
         """Note when the program goes on, since steps and replays are timed without its pauses.
         Another wait in a pause does not end it."""
-        if self._waited_behind != self.number:
+        if self._waited_behind != self.number and not self.state:
             least = self.backend.least_step
             if least and self.number - self._waited_behind >= least:
                 self._end_step(least)
@@ -396,8 +397,8 @@ class Engine(Books):
 
     def wait(self, number: int, name: str) -> None:
         """Block until a launch has ended. Raise if it failed or never could run. A host task may
-        not call it even after the end: the speed of the device must not decide."""
-        self.check_open()
+        not call it even after the end: the speed of the device must not decide. After `close` it
+        tells the outcome as before."""
         waits.refuse_on_host_task("waiting for a launch")
         self.sync()
         waits.wait(self, number)
@@ -419,6 +420,12 @@ class Engine(Books):
             for number in reversed(numbers):
                 if number in self.table:
                     waits.wait(self, number)
+
+    def was_interrupted(self, error: BaseException) -> None:
+        """Add to an exception of a signal what the core waited for. The core calls it."""
+        if isinstance(error, KeyboardInterrupt):
+            with self.lock:
+                waits.tell_interrupted(self, error)
 
     def is_done(self, number: int) -> bool:
         """Tell whether a launch has ended. Polls, as programs that ask repeatedly expect."""

@@ -44,8 +44,11 @@ def refuse_on_host_task(what: str) -> None:
 
 def wait(books: Books, number: int) -> None:
     """Block until launch `number` has ended."""
-    if books.state is FORKED:  # nothing ends here
-        books.check_open()
+    if books.state:
+        if books.state is FORKED:  # nothing ends here
+            books.check_open()
+        if number not in books.table:  # closed: the driver's queues are gone
+            return
     tracer = books.tracer
     if tracer is None:
         _wait(books, number)
@@ -73,12 +76,7 @@ def _has_waited(books: Books, number: int) -> bool:
     queues = books.backend.core_queues
     if queues is None or books.watchdog is not None or books.backend.unsent:
         return False
-    try:
-        return queues.wait(books, number)
-    except KeyboardInterrupt as error:
-        with books.lock:
-            _tell(books, error)
-        raise
+    return queues.wait(books, number)
 
 
 def wait_for_newest(books: Books) -> None:
@@ -114,7 +112,7 @@ def _wait_for(books: Books, event: cl.Event | None, seconds: float = -1) -> None
         else:
             books.watchdog.wait(books, event, seconds)
     except KeyboardInterrupt as error:
-        _tell(books, error)
+        tell_interrupted(books, error)
         raise
 
 
@@ -141,7 +139,7 @@ def _run_host_task(books: Books) -> None:
             books.lock.acquire()
 
 
-def _tell(books: Books, error: KeyboardInterrupt) -> None:
+def tell_interrupted(books: Books, error: KeyboardInterrupt) -> None:
     """Add the launches in flight to the traceback of Ctrl-C. Python 3.10 has no such notes. Called
     under the lock."""
     if hasattr(error, "add_note"):

@@ -27,6 +27,7 @@ inline bool wait_for(Queues &queues, nb::handle engine, std::int64_t number, voi
     queues.flush_for(number);
     if (wait_for_event(event) == Wait::RAISED) {
         queues.keep(number, host);
+        engine_was_interrupted(engine.ptr());
         throw PythonError();
     }
     bool has_ended_well = !event_status(event);

@@ -64,6 +64,16 @@ inline bool engine_takes_over(PyObject *engine, std::int64_t launch, bool contin
     return number.is_valid() && call_method(name, {engine, number.ptr(), continues ? Py_True : Py_False});
 }
 
+// The engine adds to the exception of a signal's handler what was waited for. That exception stays, whatever comes of it.
+inline void engine_was_interrupted(PyObject *engine) {
+    static PyObject *const name = PyUnicode_InternFromString("was_interrupted");
+    PyObject *type, *value, *trace;
+    PyErr_Fetch(&type, &value, &trace);
+    PyErr_NormalizeException(&type, &value, &trace);
+    if (!value || !call_method(name, {engine, value})) PyErr_Clear();
+    PyErr_Restore(type, value, trace);
+}
+
 // A queue of the program does what is due.
 inline bool queue_sees_to(const Due &due) {
     static PyObject *const name = PyUnicode_InternFromString("see_to");
