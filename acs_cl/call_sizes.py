@@ -68,9 +68,10 @@ def _length(
     try:
         plain = _whole(length)
     except (AttributeError, TypeError):
+        hint = "; // divides integers" if isinstance(length, float) else ""
         raise UsageError(
             f"{kernel.label()}: {what} {lengths}: every length is an integer, got "
-            f"{describe(length)}"
+            f"{describe(length)}{hint}"
         ) from None
     if plain < 1:
         raise UsageError(f"{kernel.label()}: {what} {lengths}: every length is at least 1")
