@@ -64,7 +64,7 @@ def new_values(source: object, dtype: DType | None) -> HostArray:
     if dtype is None:
         host = values_of(source)
         is_plain = host.dtype == np.float64 and _is_plain(source)
-        return host.astype(np.float32) if is_plain else host
+        return converted(host, np.dtype(np.float32)) if is_plain else host
     host = values_for(source, dtype)
     check(host, dtype)
     return converted(host, dtype)

@@ -43,9 +43,10 @@ def normal_shape(shape: Any) -> Shape:
 
 
 def normal_dtype(dtype: npt.DTypeLike) -> DType:
-    """Return a type of elements as NumPy has it. Python objects are refused."""
+    """Return a type of elements as NumPy has it. None is float32, which is OpenCL's default.
+    Python objects are refused."""
     try:
-        result = np.dtype(dtype)
+        result = np.dtype(np.float32 if dtype is None else dtype)
     except (TypeError, ValueError) as error:
         hint = "name one of NumPy's, such as 'f4' or np.int32"
         if isinstance(dtype, int):
@@ -64,7 +65,7 @@ def normal_dtype(dtype: npt.DTypeLike) -> DType:
     if not result.isnative:
         raise UsageError(
             f"dtype {result.str!r}: a kernel would read its bytes in the wrong order; convert the "
-            "values first, with .astype(x.dtype.newbyteorder('='))"
+            "values first, with values.astype(values.dtype.newbyteorder('='))"
         )
     return result
 
