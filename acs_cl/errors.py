@@ -260,6 +260,13 @@ def no_attribute(owner: object, name: str) -> NoReturn:
     raise AttributeError(f"{kind!r} object has no attribute {name!r}{hint}", name=name, obj=owner)
 
 
+def no_copy(owner: object, what: str, instead_of_it: str) -> NoReturn:
+    """Raise that an object stays in its process: a class's `__reduce__`. `copy` calls it, too."""
+    raise UsageError(
+        f"{owner!r}: {what} cannot be pickled, nor copied by `copy`; {instead_of_it}"
+    )
+
+
 def describe(value: object) -> str:
     """Describe an argument in an error message: its type, and its value if that is short."""
     kind = type(value)

@@ -6,12 +6,12 @@ name and access, but not its event or arrays, so that handles are cheap to keep.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 import pyopencl as cl
 
 from . import core
-from .errors import no_attribute
+from .errors import no_attribute, no_copy
 
 
 class Waits(Protocol):
@@ -62,6 +62,9 @@ class Handle(core.native.Handle):
     def event(self) -> cl.Event:
         """Return a `pyopencl.Event` that completes with the launch, on every backend. Flushes."""
         return self.engine.event(self.number)
+
+    def __reduce__(self) -> NoReturn:
+        no_copy(self, "a launch", "send what wait(), or get() of an array, returns")
 
     def __repr__(self) -> str:
         return f"<acs_cl.Handle {self.number} {self.name}>"

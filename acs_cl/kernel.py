@@ -32,7 +32,7 @@ from .banded import POISONED, Bands, repeats
 from .call_sizes import global_size_of, local_size_of, offset_of
 from .conditions import Deciding, Guards, size
 from .devices.driver import Events, OwnKernel
-from .errors import CheckWarning, UsageError, describe, no_attribute, truth
+from .errors import CheckWarning, UsageError, describe, no_attribute, no_copy, truth
 from .host.call_sites import warn_there
 from .launch import spawning as spawns
 from .launch.commands import KernelCommand, NoVariantError
@@ -194,6 +194,9 @@ class Kernel(core.native.Caller):
 
     def __repr__(self) -> str:
         return f"<acs_cl.Kernel {self.name}>"
+
+    def __reduce__(self) -> NoReturn:
+        no_copy(self, "a kernel", "send its source, and build that there")
 
     @property
     def native(self) -> OwnKernel:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import pyopencl as cl
 
@@ -17,7 +17,7 @@ from .access.hints import of_kernels
 from .devices import foreign_programs
 from .devices.build import cut_at_blanks, read_source
 from .devices.driver import OwnKernel, own_clone
-from .errors import DeviceError, UsageError, describe
+from .errors import DeviceError, UsageError, describe, no_copy
 from .kernel import Kernel
 from .opencl_c.kernel_files import with_spawn_header
 
@@ -88,6 +88,9 @@ class Program:
 
     def __repr__(self) -> str:
         return f"<acs_cl.Program with {', '.join(self.kernels) or 'no kernels'}>"
+
+    def __reduce__(self) -> NoReturn:
+        no_copy(self, "a program", "send its source, and build that there")
 
     def __dir__(self) -> list[str]:
         return sorted({*super().__dir__(), *self.kernels})

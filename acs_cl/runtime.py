@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 import pyopencl as cl
@@ -27,11 +27,11 @@ import pyopencl as cl
 # imports here make every start slower
 from . import at_exit, closing, core, plans, transfers
 from .calls import Calls, made
-from .configuration import create, create_emulated, plan
+from .configuration import BACKENDS, create, create_emulated, plan
 from .devices import Spec, kind
 from .devices.build import build, driver_options, macro_options, words_of
 from .devices.contexts import context_for
-from .errors import UsageError, describe, no_attribute, refuse_options, truth
+from .errors import UsageError, describe, no_attribute, no_copy, refuse_options, truth
 from .handle import Handle
 from .host.call_sites import caller
 from .host.replaced import need_threads
@@ -161,6 +161,8 @@ class Runtime:
             alone = {"device": device, "context": context, "emulate": emulate}
             self._open_several(devices, placement, spread, asked, lanes_by, alone)
             return
+        if isinstance(device, str) and device in BACKENDS and device != "device":
+            raise UsageError(f"{device!r} is no device but a backend: write backend={device!r}")
         for name, is_asked in (("placement", placement != "min_finish"), ("spread", spread)):
             if is_asked:
                 raise UsageError(f"{name}= is for several devices; name them in devices=")
@@ -488,6 +490,9 @@ class Runtime:
 
     def __repr__(self) -> str:
         return repr(self._engine)
+
+    def __reduce__(self) -> NoReturn:
+        no_copy(self, "a runtime", "each process makes its own")
 
     # ---- asking --------------------------------------------------------------------------------
 

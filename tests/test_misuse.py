@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import pickle
 import re
 import subprocess
 import sys
@@ -350,6 +351,10 @@ BAD_CALLS: dict[str, tuple[Bad, str]] = {
     ),
     "a number too large in a new array": (
         lambda rt, p, x, y: rt.array([1e300], "f4"),
+        r"a value of dtype float64 is too large for float32",
+    ),
+    "a number too large in a new array without a dtype": (
+        lambda rt, p, x, y: rt.array([1e300]),
         r"a value of dtype float64 is too large for float32",
     ),
     "more digits than 64 bits": (
@@ -889,6 +894,20 @@ def test_members_of_other_libraries_say_what_to_write(setting: Any) -> None:
     ):  # fmt: skip
         with pytest.raises(AttributeError, match=rf"has no attribute '{name}'; write .*"):
             getattr(of, name)
+
+
+@pytest.mark.parametrize("what", ["runtime", "program", "kernel", "launch"])
+def test_what_lives_in_a_process_says_what_to_send(what: str, setting: Any) -> None:
+    rt, program, x, _ = setting
+    one = {"runtime": rt, "program": program, "kernel": program.add, "launch": x.fill(0)}[what]
+    for send in (pickle.dumps, copy.copy):
+        with pytest.raises(acs.UsageError, match=f"a {what} cannot be pickled, nor copied"):
+            send(one)
+
+
+def test_no_dtype_is_the_default(setting: Any) -> None:
+    rt = setting[0]
+    assert rt.zeros(2, None).dtype == rt.empty(2, None).dtype == rt.zeros(2).dtype == np.float32
 
 
 def test_values_that_array_takes_are_those_that_set_takes(device: cl.Device) -> None:

@@ -33,7 +33,15 @@ from typing import IO, TYPE_CHECKING, Any, NoReturn
 
 from .. import core
 from ..access.cuts import AUTO
-from ..errors import UsageError, describe, is_number, no_attribute, refuse_unknown, truth
+from ..errors import (
+    UsageError,
+    describe,
+    is_number,
+    no_attribute,
+    no_copy,
+    refuse_unknown,
+    truth,
+)
 from ..handle import Handle
 from ..host import output
 from ..host.progress import Progress
@@ -138,10 +146,10 @@ class Graph:
         return f"<acs_cl.Graph of {len(self):,} launches, segments: {segments}>"
 
     def __reduce__(self) -> NoReturn:
-        raise UsageError(
-            f"{self!r}: a graph cannot be pickled, nor copied by `copy`; save(path) writes it to a "
-            "file, and acs_cl.dask.Step(graph, x=x, …) is for Dask"
-        )
+        no_copy(
+            self, "a graph",
+            "save(path) writes it to a file, and acs_cl.dask.Step(graph, x=x, …) is for Dask",
+        )  # fmt: skip
 
     # ---- recording -----------------------------------------------------------------------------
 

@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from .. import core
 from ..devices.driver import Place
-from ..errors import UsageError, no_attribute
+from ..errors import UsageError, no_attribute, no_copy
 from ..records import DType, Span
 from ..records import HostArray as HostArray
 from .values import values_of
@@ -168,10 +168,10 @@ class Array(core.native.View):
         )
 
     def __reduce__(self) -> NoReturn:
-        raise UsageError(
-            f"{self!r}: memory of a device cannot be pickled, nor copied by `copy`; send what "
-            "get() returns, or copy_from() it into another array"
-        )
+        no_copy(
+            self, "memory of a device",
+            "send what get() returns, or copy_from() it into another array",
+        )  # fmt: skip
 
     def __format__(self, spec: str) -> str:
         if spec:

@@ -65,7 +65,7 @@ def explain(engine: Engine, first: Handle, second: Handle | None) -> Explanation
         where = engine.backend.where(first.number) if has_route else ""
         return Explanation(
             f"launch {first.number} ({first.name}) on backend {engine.plan.backend}: "
-            f"{where}reads {reads}; writes {writes}; {engine.plan.why}{states}"
+            f"{where}reads {reads}; writes {writes}; {engine.plan.why.removesuffix('.')}{states}"
             + (f"\n{about}" if about else ""),
             False,
             (),

@@ -171,6 +171,9 @@ class Measure:
             where=dict(Counter(self._where[one.number] for one in slices)),
         )
 
+    def __repr__(self) -> str:
+        return f"<acs_cl measured block, launches: {len(self.slices)}>"
+
     def __str__(self) -> str:
         """Return the table of phases, and the advice."""
         head = f"{'phase':<20} {'launches':>8} {'edges':>6} {'device ms':>10} {'in flight':>9}"
