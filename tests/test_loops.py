@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import os
+import re
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -203,8 +204,11 @@ def test_loops_nest(rt: acs.Runtime, prog: acs.Program) -> None:
             prog.count((1,), None, i)
             prog.below((1,), None, i, outer, 5)
         prog.count((1,), None, n)
-    assert graph.replay().rounds == 1
+    handle = graph.replay()
+    assert handle.rounds == 1
     assert (i.get()[0], j.get()[0], n.get()[0]) == (5, 7, 36)
+    said = str(handle.explain())
+    assert re.search("the word of loop 1 in each round: .*the word of loop 2", said)
 
 
 def test_loops_beside_one_another_and_at_the_ends(rt: acs.Runtime, prog: acs.Program) -> None:

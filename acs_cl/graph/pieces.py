@@ -363,15 +363,16 @@ class Pieces:
 
     def told_loops(self) -> str:
         """Say who reads the words of loops."""
-        text = ""
-        for key, found in self._bodies.items():
+        text, many = "", len(self._bodies)
+        for number, (key, found) in enumerate(self._bodies.items(), 1):
+            word = f"the word of loop {number}" if many > 1 else "the word of a loop"
             why, trial = "" if isinstance(found, Segment) else found, self._trials.get(key)
             if not why and trial is not None and trial.is_over and trial.by_host:
                 why = f"its rounds took {trial.ratio:.2f} of the time that they took on the device"
             if why:
-                text += f"; the host reads the word of a loop in each round: {why}"
+                text += f"; the host reads {word} in each round: {why}"
             else:
-                text += "; the device itself reads the word of a loop"
+                text += f"; the device itself reads {word}"
         return text
 
     def told_bands(self, place: int, was_asked: bool) -> str:
