@@ -86,4 +86,6 @@ def __getattr__(name: str) -> typing.Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    modules = {"dask", "errors", "testing"}  # once they are imported
+    own = (name for name in globals() if name.startswith("__") or name in modules)
+    return sorted({*own, *__all__})

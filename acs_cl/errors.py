@@ -14,6 +14,8 @@ A message says which launch, kernel and argument, what came, what was expected a
 `PoisonedError.__cause__` is the failure that all others follow from.
 """
 
+# Long because: what to say of right and wrong names is in tables.
+
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
@@ -191,6 +193,33 @@ INSTEAD = {
 }  # fmt: skip
 """What to write for a name that other libraries have and our class does not."""
 
+INNER = {
+    "Array": (
+        "address argument base engine holders home is_inside lead live offset overwrites place "
+        "span spans view_at where"
+    ),
+    "Graph": (
+        "access_of body capture close_loop engine expect_loop explain is_capturing keep making "
+        "on_device open_loop pieces take told_bands trial_of"
+    ),
+    "Handle": "engine",
+    "Kernel": (
+        "binder cut_into_tiles declarations engine forgets globals_span guards is_for_python label "
+        "options program source versions"
+    ),
+    "Program": "",
+    "Queue": (
+        "bypass deferred follows_others keep_word keeps_times mark may_be_held native_event "
+        "not_understood pretend sample_anew see_to seen_up_to settle settle_host status "
+        "stop_bypass submit told tracker unmaps wait_until_submitted"
+    ),
+    "RecordedHandle": "call explain is_of nth",
+    "ReplayHandle": "explain",
+    "Runtime": "engine",
+    "SeveralHandle": "numbers",
+}
+"""Members of public classes for the library's own modules. They are no promise."""
+
 
 def refuse_unknown(name: str, value: object, names: Collection[str], where: str = "") -> None:
     """Raise `UsageError` for a name that is none of those there are. `where`: it was found, if not
@@ -265,6 +294,12 @@ def no_copy(owner: object, what: str, instead_of_it: str) -> NoReturn:
     raise UsageError(
         f"{owner!r}: {what} cannot be pickled, nor copied by `copy`; {instead_of_it}"
     )
+
+
+def offered(owner: object) -> list[str]:
+    """Return the members that a program may use, for a shell to complete: a class's `__dir__`."""
+    inner = {name for kind in type(owner).__mro__ for name in INNER.get(kind.__name__, "").split()}
+    return sorted(set(object.__dir__(owner)) - inner)
 
 
 def describe(value: object) -> str:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 import pyopencl as cl
 
 from . import core
-from .errors import no_attribute, no_copy
+from .errors import no_attribute, no_copy, offered
 
 
 class Waits(Protocol):
@@ -52,6 +52,8 @@ class Handle(core.native.Handle):
 
     if not TYPE_CHECKING:  # a type checker would take any name then
         __getattr__ = no_attribute
+
+    __dir__ = offered
 
     @property
     def done(self) -> bool:

@@ -32,7 +32,7 @@ from .banded import POISONED, Bands, repeats
 from .call_sizes import global_size_of, local_size_of, offset_of
 from .conditions import Deciding, Guards, size
 from .devices.driver import Events, OwnKernel
-from .errors import CheckWarning, UsageError, describe, no_attribute, no_copy, truth
+from .errors import CheckWarning, UsageError, describe, no_attribute, no_copy, offered, truth
 from .host.call_sites import warn_there
 from .launch import spawning as spawns
 from .launch.commands import KernelCommand, NoVariantError
@@ -155,6 +155,8 @@ class Kernel(core.native.Caller):
 
     else:  # a type checker would take any name then
         __getattr__ = no_attribute
+
+    __dir__ = offered
 
     def __getitem__(self, sizes: object) -> NoReturn:
         raise UsageError(

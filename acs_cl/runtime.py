@@ -31,7 +31,7 @@ from .configuration import BACKENDS, create, create_emulated, plan
 from .devices import Spec, kind
 from .devices.build import build, driver_options, macro_options, words_of
 from .devices.contexts import context_for
-from .errors import UsageError, describe, no_attribute, no_copy, refuse_options, truth
+from .errors import UsageError, describe, no_attribute, no_copy, offered, refuse_options, truth
 from .handle import Handle
 from .host.call_sites import caller
 from .host.replaced import need_threads
@@ -257,6 +257,8 @@ class Runtime:
 
     if not TYPE_CHECKING:  # a type checker would take any name then
         __getattr__ = no_attribute
+
+    __dir__ = offered
 
     def __setattr__(self, name: str, value: object) -> None:
         """Refuse options, which hold from the beginning, and names that mean nothing. A class that

@@ -39,6 +39,7 @@ from ..errors import (
     is_number,
     no_attribute,
     no_copy,
+    offered,
     refuse_unknown,
     truth,
 )
@@ -103,6 +104,8 @@ class Graph:
 
     if not TYPE_CHECKING:  # a type checker would take any name then
         __getattr__ = no_attribute
+
+    __dir__ = offered
 
     def __init__(self, engine: Engine) -> None:
         self.engine = engine

@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from .. import core
 from ..devices.driver import Place
-from ..errors import UsageError, no_attribute, no_copy
+from ..errors import UsageError, no_attribute, no_copy, offered
 from ..records import DType, Span
 from ..records import HostArray as HostArray
 from .values import values_of
@@ -205,6 +205,8 @@ class Array(core.native.View):
 
     if not TYPE_CHECKING:  # a type checker would take any name then
         __getattr__ = no_attribute
+
+    __dir__ = offered
 
     def __getitem__(self, index: object) -> Array:
         """Make a view: integers, slices, `...`, `None`, as in NumPy. Out of bounds is an error."""

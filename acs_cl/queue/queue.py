@@ -33,7 +33,7 @@ from pyopencl import _cl
 from .. import core
 from ..access.called import Arguments
 from ..devices.driver import Events, status
-from ..errors import AcsError, OutOfMemory, UsageError, describe, refuse_options, truth
+from ..errors import AcsError, OutOfMemory, UsageError, describe, offered, refuse_options, truth
 from ..host.threads import on_host_task
 from ..launch.books import promised
 from ..launch.commands import KernelCommand
@@ -115,6 +115,8 @@ class Queue(cl.CommandQueue):
 
     bypass: Bypass | None = None
     """Runs its commands in bypass, where that is possible."""
+
+    __dir__ = offered
 
     def __init__(
         self,
