@@ -175,6 +175,14 @@ def test_command_proves_what_a_program_records(
     assert ("--backend device" in err) == (backend == "serial")
 
 
+def test_commands_without_words_say_what_is_missing(capfd: pytest.CaptureFixture[str]) -> None:
+    assert cli.main([]) == 2
+    assert "Begin with `acs-cl doctor`" in capfd.readouterr().err
+    with pytest.raises(SystemExit):
+        cli.main(["verify"])
+    assert capfd.readouterr().err.endswith("are required: PROGRAM\n")
+
+
 def test_command_proves_a_file(
     device: cl.Device, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -185,7 +193,7 @@ def test_command_proves_a_file(
             prog.push((64,), None, y, x, 1)
         graph.save(tmp_path / "step.acs", x=x)
     assert cli.main(["verify", str(tmp_path / "step.acs")]) == 0
-    assert "graph of 2 launches: segment 1: 2 launches, 1 edges" in capfd.readouterr().err
+    assert "proven: graph of 2 launches: segment 1: 2 launches, 1 edges" in capfd.readouterr().err
     assert cli.main(["verify", str(tmp_path / "step.acs"), "--backend", "serial"]) == 1
     assert "takes no arguments, got --backend serial; options come before" in capfd.readouterr().err
 

@@ -283,6 +283,8 @@ def test_nothing_that_is_not_clearly_faster_stays(
     found = graph.tune()
     assert set(found.cuts.values()) == {"off"}
     assert found.gain == Gain(1.0, 1.0)
+    assert "8 1.01x" in str(found)
+    assert str(found).endswith("; none was clearly quicker in the whole graph)")
     assert cuts_of(graph) == "0 0 0"
     again, handles = record(made, bands="auto")
     assert cuts_of(again) == "0 0 0"

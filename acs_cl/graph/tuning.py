@@ -93,13 +93,16 @@ class Tuning(NamedTuple):
             lines.append(f"order: {self.order}{_said(self.orders)}")
         for names, gains, kept in self.tried:
             who = " and ".join(dict.fromkeys(names))
-            lines.append(f"{who}: {kept or OFF}{_said(gains)}")
+            lines.append(f"{who}: {kept or OFF}{_said(gains, bool(kept))}")
         return "\n".join(lines)
 
 
-def _said(gains: Mapping[str, Gain]) -> str:
+def _said(gains: Mapping[str, Gain], is_one_kept: bool = True) -> str:
+    if not gains:
+        return " (for want of time not tried)"
     said = ", ".join(f"{one} {gain.median:.2f}x" for one, gain in gains.items())
-    return f" (tried, over the best before: {said})" if said else " (for want of time not tried)"
+    why = "" if is_one_kept else "; none was clearly quicker in the whole graph"
+    return f" (tried, over the best before: {said}{why})"
 
 
 class Orders(NamedTuple):

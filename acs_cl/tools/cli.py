@@ -36,7 +36,11 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(words: Sequence[str]) -> int:
-    args = _parser(words).parse_args(words)
+    parser = _parser(words)
+    if not words:
+        parser.print_help(sys.stderr)
+        return 2
+    args = parser.parse_args(words)
     command: Command = COMMANDS[args.command]
     try:
         return command.run(args)
@@ -118,12 +122,13 @@ def _graph_options(what: str, parser: argparse.ArgumentParser) -> None:
 def _program_options(parser: argparse.ArgumentParser, what: str) -> None:
     parser.add_argument("-m", dest="module", action="store_true", help="PROGRAM is a module")
     parser.add_argument("program", metavar="PROGRAM", help=what)
-    parser.add_argument(
+    rest = parser.add_argument(
         "arguments",
         metavar="ARGS",
         nargs=argparse.REMAINDER,
         help="all that follows: PROGRAM's own",
     )
+    rest.required = False  # there may be none, and an error would name it
 
 
 def _report_options(parser: argparse.ArgumentParser) -> None:

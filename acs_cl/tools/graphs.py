@@ -52,7 +52,9 @@ def verify(args: argparse.Namespace) -> int:
                 f"{' '.join(args.arguments)}; options come before it"
             )
         with Runtime(backend=args.backend or "device") as rt:
-            print(f"acs-cl verify: {rt.load(args.program).verify()}", file=sys.stderr)
+            found = rt.load(args.program).verify()
+            outcome = "proven" if found.proofs else "nothing to prove"
+            print(f"acs-cl verify: {outcome}: {found}", file=sys.stderr)
         return 0
     code, text = told(args, "ACS_CL_VERIFY")
     lines = text.splitlines()
