@@ -62,7 +62,10 @@ class Handle(core.native.Handle):
 
     @property
     def event(self) -> cl.Event:
-        """Return a `pyopencl.Event` that completes with the launch, on every backend. Flushes."""
+        """Return a `pyopencl.Event` that completes with the launch, on every backend. Flushes.
+
+        It may have no profiling times. `Runtime.measure` and `Runtime.trace` have those.
+        """
         return self.engine.event(self.number)
 
     def __reduce__(self) -> NoReturn:
