@@ -129,10 +129,12 @@ def _check_places(args: argparse.Namespace) -> None:
 def _show(document: dict[str, Any]) -> int:
     parts = (
         bench_tables.contenders(document),
+        bench_tables.LEGEND,
         bench_tables.details(document),
         bench_tables.overview(document),
         bench_targets.text(document),
         bench_tables.footer(document),
+        bench_tables.warning(document),
     )
     for part in filter(None, parts):
         print(f"{part}\n")

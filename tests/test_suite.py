@@ -98,6 +98,10 @@ def test_tables_have_all_of_it(document: dict[str, Any]) -> None:
     share = bench_tables.of_bound(document["workloads"]["vec"], "lanes")
     assert share is None or f" {share:.2f} " in said
     assert document["machine"]["driver"] in bench_tables.footer(document)
+    for unrest, warns in ((0.02, False), (1.5, True)):
+        noisy = copy.deepcopy(document)
+        noisy["workloads"]["vec"]["run"]["unrest"] = unrest
+        assert ("was busy (noise of 150%)" in bench_tables.warning(noisy)) == warns
     together = bench_tables.collected([document])
     assert document["machine"]["date"] in together
     other = copy.deepcopy(document)

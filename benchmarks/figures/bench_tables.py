@@ -22,6 +22,16 @@ BEST_OF = ("auto", "lanes", "out_of_order", "device")
 """Our backends, of which one may stand for all: `auto` if it was measured."""
 
 
+LEGEND = """speed-up: over bare, or over serial where bare was left out; quartiles: its spread
+bare: PyOpenCL on one in-order queue; expert: PyOpenCL, with queues and events by hand
+replay: recorded before; auto, later: auto when it knows which steps repeat
+bound: what no schedule of these kernels can beat"""
+"""What the names of contestants and columns mean."""
+
+BUSY = 0.5
+"""Machine noise above which figures say little."""
+
+
 def table(
     rows: Sequence[Sequence[Any]], head: Sequence[str], style: str = "simple", wide: int = 0
 ) -> str:
@@ -226,6 +236,15 @@ def footer(document: Document) -> str:
         f"preset {document['preset']}, medians of {_samples(document)} interleaved runs{without}. "
         f"{_runs(document)}."
     )
+
+
+def warning(document: Document) -> str:
+    """Say that the machine was too busy to measure on. Empty: it was not."""
+    entries = document["workloads"].values()
+    worst = max((documents.run_of(document, entry).unrest for entry in entries), default=0.0)
+    if worst <= BUSY:
+        return ""
+    return f"the machine was busy (noise of {worst:.0%}): measure again when it is quiet"
 
 
 def _samples(document: Document) -> str:
