@@ -71,12 +71,16 @@ def test_tools_that_read_sources_find_every_name() -> None:
 
 
 def test_programs_kernels_and_arrays_say_what_they_are(device: cl.Device) -> None:
-    with acs.Runtime(device, backend="serial") as rt:
+    with acs.Runtime(device, backend="serial", trace=True) as rt:
         program = rt.build("kernel void one(global int *x) { *x = 1; } kernel void two() { }")
         assert repr(program) == "<acs_cl.Program with one, two>"
         assert repr(program.one) == "<acs_cl.Kernel one>"
         assert repr(rt.zeros((2, 3), "i4")) == "<acs_cl.Array (2, 3) int32>"
         assert repr(rt).startswith("<acs_cl.Runtime serial on ")
+        with rt.measure() as measured:
+            program.two((1,), None)
+        assert repr(measured) == "<acs_cl measured block, launches: 1>"
+        assert repr(rt.trace) == f"<acs_cl timeline, launches: {len(rt.trace.slices)}>"
 
 
 def public(names: Any) -> set[str]:

@@ -50,6 +50,9 @@ class Trace:
         self._before: dict[int, tuple[int, tuple[int, ...], int]] = {}
         """{launch: own work, waits and number of its thread before it}."""
 
+    def __repr__(self) -> str:
+        return f"<acs_cl timeline, launches: {len(self.slices)}>"
+
     def enter(self, phase: str) -> str:
         """Set the phase of this thread; return the previous one."""
         before = self._phases.get(get_ident(), "")
