@@ -9,6 +9,9 @@ import subprocess
 import sys
 import warnings
 from collections.abc import Callable
+from decimal import Decimal
+from fractions import Fraction
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -247,6 +250,10 @@ BAD_CALLS: dict[str, tuple[Bad, str]] = {
     "one handle to wait for": (
         lambda rt, p, x, y: p.add((16,), None, x, y, 1, wait_for=x.copy_from(x)),
         r"takes a list of .* leave it out",
+    ),
+    "a macro that is a list": (
+        lambda rt, p, x, y: rt.build(SOURCE, macros={"N": [1]}),
+        r"macros=\{'N': …\}: expected text, a number, or None for a macro .*; got list \[1\]$",
     ),
     "macros in a list": (
         lambda rt, p, x, y: rt.build(SOURCE, macros=["N=1"]),  # type: ignore[arg-type]
@@ -993,6 +1000,18 @@ def test_a_class_that_inherits_has_attributes_of_its_own(device: cl.Device) -> N
         assert rt.steps == 3
         with pytest.raises(AttributeError, match="chosen when one is made"):
             rt.backend = "lanes"  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    "value",
+    [True, np.True_, -3, np.array(4), 0.25, np.float32(0.25), Fraction(1, 2), Decimal("1.5"), -inf],
+)
+def test_a_macro_has_the_value_that_it_has_in_python(device: cl.Device, value: Any) -> None:
+    with acs.Runtime(device, backend="serial") as rt:
+        x = rt.zeros(1)
+        source = "kernel void put(global float *x) { *x = (float)N; }"
+        rt.build(source, macros={"N": value}).put((1,), None, x)
+        assert x.get()[0] == float(value)
 
 
 def test_a_folder_with_a_blank_is_named(device: cl.Device) -> None:

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from math import isfinite, isnan
+from numbers import Integral, Real
 from pathlib import Path
 
+import numpy as np
 import pyopencl as cl
 from pyopencl import _cl
 
 from .. import core, devices
-from ..errors import BuildError, UsageError
+from ..errors import BuildError, UsageError, describe
 from . import contexts
 from .facts import may_include
 
@@ -180,10 +184,29 @@ def _macro_option(name: object, value: object) -> str:
         raise UsageError(f"macros={{{name!r}: …}}: expected the name of a macro, such as 'N'")
     if value is None:
         return f"-D{name}"
-    text = str(int(value) if isinstance(value, bool) else value)
+    text = _as_text(name, value)
     if any(one.isspace() for one in text):
         raise UsageError(
             f"macros={{{name!r}: {value!r}}}: drivers cut options at blanks; write #define {name} "
             "in the source, or a value without blanks"
         )
     return f"-D{name}={text}"
+
+
+def _as_text(name: str, value: object) -> str:
+    """Return the value of a macro as OpenCL C has it."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, np.ndarray) and not value.ndim:
+        value = value[()]
+    if isinstance(value, (Integral, np.bool_)):
+        return str(int(value))
+    if isinstance(value, (Real, Decimal)):
+        number = float(value)
+        if isfinite(number):  # a float of NumPy has fewer digits
+            return str(value if isinstance(value, np.floating) else number)
+        return "NAN" if isnan(number) else f"({'-' * (number < 0)}INFINITY)"
+    raise UsageError(
+        f"macros={{{name!r}: …}}: expected text, a number, or None for a macro without a value; "
+        f"got {describe(value)}"
+    )
