@@ -173,6 +173,20 @@ def test_threads_launch_while_one_measures(backend: str) -> None:
         assert [one.get()[5] for one in (x, *others)] == [40, *made]
 
 
+def test_launches_of_replays_in_a_block_are_counted() -> None:
+    with acs.Runtime(backend="lanes") as rt:
+        prog, x = rt.build(SOURCE), rt.zeros(ITEMS, np.uint32)
+        with rt.record() as graph:
+            for _ in range(3):
+                prog.spin((ITEMS,), (ITEMS,), x, 1)
+        graph.replay()
+        with rt.measure() as m:
+            graph.replay()
+            graph.replay()
+            prog.spin((ITEMS,), (ITEMS,), x, 1)
+        assert m.record().about.replayed == 6
+
+
 def test_a_chain_is_told_with_its_length() -> None:
     with acs.Runtime(backend="out_of_order") as rt:
         prog = rt.build(SOURCE)
@@ -208,7 +222,10 @@ def test_a_host_that_is_too_slow_is_told(device_us: int, idle: str) -> None:
             f"the device is idle {idle} of the time; the program takes 50.0 us for each of"
             in (said[0])
         )
-        assert "640 launches, 9.0 us of it in hazards and handing over" in said[0]
+        assert "640 launches, 9.0 us of it in hazards and handing over: record what" in said[0]
+        replayed = record("", slices, [], about._replace(replayed=600))
+        said = [one.text for one in findings(replayed) if one.kind == "host-bound"]
+        assert "over: most are replayed already: record more at a time, or make" in said[0]
     else:
         assert not said
 

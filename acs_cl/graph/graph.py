@@ -386,6 +386,7 @@ class Graph:
             if self._trial is not None:
                 self._trial.launched()
             self.engine.counts.replays += 1
+            self.engine.counts.replayed += len(self)
             return ReplayHandle(self, numbers, self._pieces.access, rounds)
 
     def _try(self, is_once: bool) -> None:

@@ -52,6 +52,8 @@ class Counts:
     def __init__(self) -> None:
         self.backlog_waits = 0
         self.replays = 0
+        self.replayed = 0
+        """Launches of graphs that these replays made, of a loop those of one round."""
         self.segments = 0
         """Launches that were a segment of a replay."""
         self.bypassed = 0

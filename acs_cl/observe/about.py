@@ -38,6 +38,8 @@ class About(NamedTuple):
     lanes: int = 0
     on_one_lane: int = 0
     """Launches that went to one lane, because all lanes would not be quicker."""
+    replayed: int = 0
+    """Launches that replays of graphs made."""
     units: int = 0
     """Compute units of the device."""
     is_cpu: bool = False

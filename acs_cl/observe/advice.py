@@ -118,12 +118,14 @@ def _of_the_host(block: _Block) -> Iterator[Finding]:
     if nothing > (1 - MOST) * wall and block.kernels:
         host = sum(one.hazards_ns + one.submit_ns for one in record.slices)
         count = len(record.slices)
+        helps = "record what repeats (rt.record), batch (launch_many), or make larger kernels"
+        if 2 * record.about.replayed >= count:
+            helps = "most are replayed already: record more at a time, or make larger kernels"
         yield Finding(
             "host-bound",
             f"host-bound: the device is idle {nothing / wall:.0%} of the time; the program takes "
             f"{wall / 1e3 / count:.1f} us for each of {count} launches, {host / 1e3 / count:.1f} us"
-            " of it in hazards and handing over: record what repeats (rt.record), batch "
-            "(launch_many), or make larger kernels",
+            f" of it in hazards and handing over: {helps}",
             nothing,
         )
 

@@ -90,7 +90,11 @@ class Measure:
             self._before = engine.tracer, engine.retime(True)
             engine.tracer = self._trace
             engine.measuring = self
-            self._about = About(full=engine.table.full, on_one_lane=engine.backend.on_one_lane)
+            self._about = About(
+                full=engine.table.full,
+                on_one_lane=engine.backend.on_one_lane,
+                replayed=engine.counts.replayed,
+            )
         self._began_ns = perf_counter_ns()
         return self
 
@@ -140,6 +144,7 @@ class Measure:
         return known._replace(
             full=known.full - before.full,
             on_one_lane=known.on_one_lane - before.on_one_lane,
+            replayed=known.replayed - before.replayed,
             began_ns=self._began_ns,
             ended_ns=ended_ns,
             noted=noted,

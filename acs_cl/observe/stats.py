@@ -75,6 +75,7 @@ def about(engine: Engine, kernels: tuple[Needs, ...]) -> About:
         issue=engine.options.issue,
         window=engine.window or 0,
         full=engine.table.full,
+        replayed=engine.counts.replayed,
         lanes=backend.lane_count,
         on_one_lane=backend.on_one_lane,
         units=engine.device.max_compute_units,
