@@ -912,10 +912,11 @@ def use(
     values: tuple[type, ...],
     flags: Iterable[npt.DTypeLike],
     size: type,
+    truth: type,
     /,
 ) -> None:
     """Give the core the classes that it meets: handles, arrays, memory, events, numbers, values,
-    flags, and sizes that the device decides."""
+    flags, sizes that the device decides, and truths of NumPy."""
 
 def plan(
     kernel: Caller,

@@ -86,8 +86,9 @@ class ArgumentValues(NamedTuple):
 def use(handle: type, cut_handle: type) -> None:
     """Tell the core once which classes are handles, of a launch and of one in bands."""
     core.native.use(
-        handle, cut_handle, Array, cl.LocalMemory, cl.SVM, _EVENTS, _NUMBERS, _VALUES, FLAGS, size
-    )
+        handle, cut_handle, Array, cl.LocalMemory, cl.SVM, _EVENTS, _NUMBERS, _VALUES, FLAGS, size,
+        np.bool_,
+    )  # fmt: skip
 
 
 def plan_launches(

@@ -72,7 +72,7 @@ def test_they_go_the_short_way(rt: acs.Runtime, long_way: list[str]) -> None:
 def test_truths_of_numpy_are_numbers_as_those_of_python(rt: acs.Runtime) -> None:
     prog = rt.build("kernel void put(global int *x, int a, uchar b, float c) { *x = a + b + c; }")
     x = rt.zeros(1, "i4")
-    for one in (True, np.True_, np.array(True)):
+    for one in (True, np.True_, np.bool_(1)):
         x.fill(0)
         prog.put((1,), None, x, one, one, one)
         assert x.get() == [3]

@@ -67,12 +67,10 @@ def to_bytes(parameter: Parameter, value: Any) -> bytes:
     if number is not None:
         if isinstance(value, np.ndarray) and value.ndim:
             raise ValueError("it takes one number, such as values[0]")
-        if getattr(value, "dtype", None) == np.bool_:
-            value = bool(value)  # as Python's, which are whole numbers
         try:
             return struct.pack("=" + number, value)
         except (struct.error, OverflowError):
-            raise ValueError(f"it takes {_numbers(number)}{_as_integer(value, number)}") from None
+            raise ValueError(f"it takes {_numbers(number)}") from None
     if isinstance(value, (np.generic, np.ndarray)) and not value.dtype.isnative:
         value = np.asarray(value).astype(value.dtype.newbyteorder("="))
     if isinstance(value, (np.generic, np.ndarray, bytes, bytearray, memoryview)):
@@ -119,12 +117,6 @@ def _numbers(code: str) -> str:
     bits = 8 * struct.calcsize("=" + code)
     least = -(1 << bits - 1) if code.islower() else 0
     return f"whole numbers from {least} to {least + (1 << bits) - 1}"
-
-
-def _as_integer(value: object, code: str) -> str:
-    """Say what to write for a float without a fraction where a whole number is expected."""
-    is_whole = isinstance(value, (float, np.floating)) and float(value).is_integer()
-    return "; a float is none of them: write int(…)" if is_whole and code not in _LARGEST else ""
 
 
 def _plain(type_name: str) -> str:

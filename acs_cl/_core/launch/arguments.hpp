@@ -105,6 +105,7 @@ inline bool is_number(char code) { return code != 'P' && number_bytes(code); }
 
 // Puts a number in the form of `struct.pack`. False: `struct` would refuse it, or convert it in a special way.
 inline bool put_number(char code, PyObject *value, char *to) {
+    if (Py_TYPE(value) == truth_type) value = PyObject_IsTrue(value) ? Py_True : Py_False;
     if (!is_whole(value) && !PyFloat_CheckExact(value) && !is_of_numpy(value)) return false;
     if (code == 'f' || code == 'd') {
         double number = PyFloat_AsDouble(value);

@@ -16,9 +16,10 @@ namespace {
 
 // Takes the classes of handles, of handles of launches in bands, of arrays, of local memory, of memory with lasting
 // addresses and of events whose status the driver has, the types of numbers and of other values, the element types of
-// arrays that may decide, and the class of counted sizes. They live as long as the process.
+// arrays that may decide, the class of counted sizes, and that of NumPy's truths. They live as long as the process.
 void use(nb::handle handle, nb::handle cut_handle, nb::handle array, nb::handle local, nb::handle pointer,
-         nb::handle events, nb::handle numbers, nb::handle values, nb::handle flags, nb::handle size) {
+         nb::handle events, nb::handle numbers, nb::handle values, nb::handle flags, nb::handle size,
+         nb::handle truth) {
     handle_type = reinterpret_cast<PyTypeObject *>(handle.inc_ref().ptr());
     handle_type->tp_dealloc = reinterpret_cast<destructor>(handle_dealloc);  // the class in Python has nothing to free
     cut_handle_type = reinterpret_cast<PyTypeObject *>(cut_handle.inc_ref().ptr());
@@ -31,6 +32,7 @@ void use(nb::handle handle, nb::handle cut_handle, nb::handle array, nb::handle 
     for (nb::handle type : values)
         value_types.push_back(reinterpret_cast<PyTypeObject *>(type.inc_ref().ptr()));
     size_type = reinterpret_cast<PyTypeObject *>(size.inc_ref().ptr());
+    truth_type = reinterpret_cast<PyTypeObject *>(truth.inc_ref().ptr());
     for (nb::handle type : flags) flag_types.push_back(type.inc_ref().ptr());
 }
 

@@ -21,6 +21,8 @@ inline bool is_of_numpy(PyObject *number) {
     return std::find(number_types.begin(), number_types.end(), Py_TYPE(number)) != number_types.end();
 }
 
+inline PyTypeObject *truth_type;  // of NumPy's True and False, which are whole numbers for a kernel and no sizes
+
 inline PyTypeObject *size_type;  // of `acs_cl.size`: the device decides about the first global size
 
 // Returns the `acs_cl.size` that a global size is or begins with. Null: it has none.
