@@ -153,6 +153,8 @@ def copy(engine: Engine, target: Array, source: object) -> Handle:
     """Overwrite an array with another of this runtime."""
     if not isinstance(source, Array):
         hint = "; set() takes values of the host" if isinstance(source, np.ndarray) else ""
+        if hasattr(source, "get"):  # such as one of PyOpenCL's
+            hint = "; set() takes what its get() returns"
         raise UsageError(f"copy_from takes an array of this runtime, got {describe(source)}{hint}")
     if source.engine is not engine:
         raise UsageError("copy_from: the source belongs to another runtime; use set(source.get())")

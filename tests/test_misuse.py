@@ -18,6 +18,7 @@ from typing import Any
 import inside
 import numpy as np
 import pyopencl as cl
+import pyopencl.array
 import pytest
 from conftest import Environment
 
@@ -910,6 +911,15 @@ def test_what_lives_in_a_process_says_what_to_send(what: str, setting: Any) -> N
     for send in (pickle.dumps, copy.copy):
         with pytest.raises(acs.UsageError, match=f"a {what} cannot be pickled, nor copied"):
             send(one)
+
+
+def test_arrays_of_pyopencl_are_no_values_and_the_error_says_how_they_are(setting: Any) -> None:
+    rt, _, x, _ = setting
+    theirs = cl.array.zeros(cl.CommandQueue(rt.context), 16, "i4")
+    for take in (rt.array, x.set, x.fill, x.copy_from):
+        with pytest.raises(acs.UsageError, match=r"what its get\(\) returns"):
+            take(theirs)
+    assert x.set(theirs.get()).wait() is None
 
 
 def test_no_dtype_is_the_default(setting: Any) -> None:

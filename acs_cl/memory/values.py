@@ -31,6 +31,11 @@ def values_of(source: Any, dtype: DType | None = None) -> HostArray:
             f"{describe(masked)} has masked values, and memory of a device has no masks; give "
             "filled(value), and the mask as an array of its own"
         )
+    if hasattr(source, "get") and hasattr(source, "dtype") and not hasattr(source, "__array__"):
+        raise UsageError(  # such as PyOpenCL's arrays
+            f"no values for an array: got {describe(source)}, whose values are on a device; give "
+            "what its get() returns"
+        )
     try:
         found = np.asarray(source, dtype=dtype, order="C")
     except UsageError:  # an array on the device
