@@ -256,6 +256,26 @@ BAD_CALLS: dict[str, tuple[Bad, str]] = {
         lambda rt, p, x, y: rt.build(SOURCE, macros={"N": [1]}),
         r"macros=\{'N': …\}: expected text, a number, or None for a macro .*; got list \[1\]$",
     ),
+    "other elements in a view with gaps": (
+        lambda rt, p, x, y: x[::2].view("u1"),
+        r"cannot be seen as uint8: its elements lie apart; view the whole array",
+    ),
+    "other elements that do not fill the last axis": (
+        lambda rt, p, x, y: x[:3].view("i8"),
+        r"cannot be seen as int64: its last axis has 12 bytes, and an element 8$",
+    ),
+    "other elements without an axis": (
+        lambda rt, p, x, y: x[0].view("i2"),
+        r"cannot be seen as int16: it has no axis that could become longer; reshape\(1\) gives",
+    ),
+    "a view with gaps in another shape": (
+        lambda rt, p, x, y: x[::2].reshape(2, 4),
+        r"cannot be reshaped in place; .* copy_from\(\) the view into an array of its own$",
+    ),
+    "a shape of other elements": (
+        lambda rt, p, x, y: x.reshape(3, 5),
+        r"shape \(16,\), of 16 elements, cannot become \(3, 5\)$",
+    ),
     "macros in a list": (
         lambda rt, p, x, y: rt.build(SOURCE, macros=["N=1"]),  # type: ignore[arg-type]
         r"macros=\['N=1'\]: expected a mapping",

@@ -253,7 +253,14 @@ class Array(core.native.View):
             return self.view_at(self.offset, self.shape, self.strides, new)
         last = self.shape[-1] * self.dtype.itemsize if self.shape else 0
         if not self.contiguous or not self.shape or last % new.itemsize:
-            raise UsageError(f"a {self.dtype} array of shape {self.shape} cannot be seen as {new}")
+            why = f"its last axis has {last:,} bytes, and an element {new.itemsize}"
+            if not self.contiguous:
+                why = "its elements lie apart; view the whole array, and then take a part"
+            elif not self.shape:
+                why = "it has no axis that could become longer; reshape(1) gives it one"
+            raise UsageError(
+                f"a {self.dtype} array of shape {self.shape} cannot be seen as {new}: {why}"
+            )
         shape = (*self.shape[:-1], last // new.itemsize)
         return self.view_at(self.offset, shape, contiguous_strides(shape, new.itemsize), new)
 

@@ -152,7 +152,8 @@ def reshape_view(shape: Shape, strides: Shape, itemsize: int, wanted: Shape) -> 
     """Return the new shape, with -1 worked out."""
     if not is_contiguous(shape, strides, itemsize):
         raise UsageError(
-            f"a view of shape {shape} that is not contiguous cannot be reshaped in place"
+            f"a view of shape {shape} that is not contiguous cannot be reshaped in place; reshape "
+            "the whole array before, or copy_from() the view into an array of its own"
         )
     size = prod(shape)
     unknown = [axis for axis, length in enumerate(wanted) if length == -1]
@@ -160,5 +161,5 @@ def reshape_view(shape: Shape, strides: Shape, itemsize: int, wanted: Shape) -> 
     if len(unknown) == 1 and known and size % known == 0:
         wanted = tuple(size // known if length == -1 else length for length in wanted)
     elif unknown or prod(wanted) != size or any(length < 0 for length in wanted):
-        raise UsageError(f"shape {shape} cannot become {wanted}")
+        raise UsageError(f"shape {shape}, of {size:,} elements, cannot become {wanted}")
     return wanted
