@@ -84,6 +84,7 @@ def test_a_profile_tells_classes_by_bytes_and_operations(rt: acs.Runtime) -> Non
     assert (found[2].groups, found[2].items) == (MANY // 64, 64)
     assert all(one.us > 0 for one in found)
     assert found[2].demand == MANY / FEW * found[0].demand
+    assert repr(found) == "<acs_cl profile, launches: 4>"
     assert "memory" in str(found)
     assert "compute" in str(found)
 

@@ -11,12 +11,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyopencl as cl
 import pytest
 from random_trees import ALWAYS, TINY, WAYS, random_trees, tree
 from random_trees import SOURCE as TREES
 
 import acs_cl as acs
 from acs_cl.benchmarks.workloads import spawning
+from acs_cl.errors import BuildError
 from acs_cl.opencl_c.kernel_files import with_spawn_header
 from acs_cl.scheduler.children import Room
 
@@ -251,6 +253,15 @@ def test_programs_of_uneven_size_are_like_numpy(made: Any) -> None:
 def test_unknown_ways_to_spawn_are_refused(spawn: Any, said: str) -> None:
     with pytest.raises(acs.UsageError, match=said):
         acs.Runtime(spawn=spawn)
+
+
+def test_a_source_without_the_header_is_told_of_it(device: cl.Device) -> None:
+    source = """void one(uint item, global int *x) { x[item] = 1; }
+                kernel void go(global int *x) { ACS_SPAWN(one, 4u, x); }"""
+    with acs.Runtime(device, backend="serial") as rt:
+        with pytest.raises(BuildError, match=r"needs #include <acs_spawn\.h>"):
+            rt.build(source)
+        rt.build("#include <acs_spawn.h>\n" + source)
 
 
 LOOPS = """

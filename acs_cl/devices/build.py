@@ -95,7 +95,7 @@ def build(
         lines = source.splitlines()
         if line is not None and 0 < line <= len(lines):
             shown = f"\nline {line}: {lines[line - 1].strip()}"
-        shown += devices.advice(log) + _of_cuda(source) + _of_blanks(options)
+        shown += devices.advice(log) + _of_words(source) + _of_blanks(options)
         raise BuildError(f"the program does not build:\n{log.strip()}{shown}", log, line)
     if kept is not None:
         kept.keep((source, words), program)
@@ -131,8 +131,10 @@ def _of_blanks(options: Sequence[str]) -> str:
     return said + "; a folder may be given relative to the current one" if alone else ""
 
 
-def _of_cuda(source: str) -> str:
-    """Hint for source that does not build and is CUDA C++."""
+def _of_words(source: str) -> str:
+    """Hint for source that does not build: it is CUDA C++, or spawns without our header."""
+    if "ACS_SPAWN(" in source and "#define ACS_SPAWN" not in source:
+        return "\nACS_SPAWN needs #include <acs_spawn.h> in the source"
     found = [f"{theirs} is {ours}" for theirs, ours in CUDA.items() if theirs in source]
     return f"\nthis looks like CUDA; in OpenCL C {', '.join(found)}" if found else ""
 

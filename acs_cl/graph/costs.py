@@ -76,6 +76,9 @@ class Profile:
     def __getitem__(self, at: int) -> Cost:
         return self._costs[at]
 
+    def __repr__(self) -> str:
+        return f"<acs_cl profile, launches: {len(self)}>"
+
     def __str__(self) -> str:
         """Return a table of the different costs."""
         head = f"{'kernel':<24} {'times':>5} {'us':>9} {'groups':>7} {'of':>5} {'bytes':>12}"
