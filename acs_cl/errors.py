@@ -18,7 +18,7 @@ A message says which launch, kernel and argument, what came, what was expected a
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from operator import index
 from typing import NamedTuple, NoReturn
 
@@ -32,6 +32,20 @@ class AcsError(Exception):
     >>> issubclass(acs.UsageError, acs.AcsError)
     True
     """
+
+    def __reduce__(self) -> tuple[Callable[..., AcsError], tuple[object, ...]]:
+        return _remade, (type(self), self.args, vars(self))
+
+
+def _remade(kind: type[AcsError], args: tuple[object, ...], fields: dict[str, object]) -> AcsError:
+    """Return an error that came from another process. Some classes take more than they keep."""
+    try:
+        error = kind(*args)
+    except TypeError:
+        error = kind.__new__(kind)
+    error.args = args
+    vars(error).update(fields)
+    return error
 
 
 class UsageError(AcsError, ValueError):
