@@ -75,7 +75,8 @@ class Versions:
             made.signature = kernel.signature
             source, name = self.source(kernel, offsets)
             made.text = source, tuple(kernel.options), name
-            self._natives[offsets, kinds] = made
+            # another thread may have made one meanwhile: `offsets_of` knows only those kept
+            made = self._natives.setdefault((offsets, kinds), made)
         return made
 
     def offsets_of(self, native: object) -> Offsets:

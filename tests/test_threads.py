@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,8 +20,9 @@ import pytest
 from fuzz.threads import THREADS, in_threads
 
 import acs_cl as acs
-from acs_cl import closing
+from acs_cl import closing, versions
 from acs_cl.host import threads
+from acs_cl.versions import Versions
 
 SOURCE = """
 kernel void blend(global const uint *shared, global uint *x, uint a)
@@ -64,6 +66,38 @@ def test_each_thread_keeps_its_order_in_a_narrow_runtime(
         program = rt.build(SOURCE)
         shared = rt.array(np.arange(64, dtype="u4") * 77)
         in_threads(lambda index: chain(program, shared, index))
+
+
+@pytest.mark.parametrize("several", [False, True])
+def test_threads_that_need_the_same_variant_at_once_share_one(
+    device: cl.Device, monkeypatch: pytest.MonkeyPatch, several: bool
+) -> None:
+    """Each builds it. What is then made of it, for `when=` or for parts, has the offset, too."""
+    both, build, native = threading.Barrier(2), versions.build, Versions.native
+
+    def together(function: Callable[..., Any], *args: Any) -> Any:
+        both.wait(30)
+        result = function(*args)
+        both.wait(30)
+        return result
+
+    monkeypatch.setattr(versions, "build", partial(together, build))
+    monkeypatch.setattr(Versions, "native", lambda *args: together(native, *args))
+    options: dict[str, Any] = {"memory": "buffers", "backend": "lanes"}
+    which: dict[str, Any] = (
+        {"devices": [device] * 2, "spread": True} if several else {"device": device}
+    )
+    with acs.Runtime(**which, **options) as rt:
+        program = rt.build("kernel void put(global uint *x) { x[get_global_id(0)] = 7; }")
+        flag, arrays = rt.array([1], "u4"), [rt.zeros(256, "u4") for _ in range(2)]
+
+        def work(index: int) -> None:
+            when = {} if several else {"when": flag}
+            program.put((128,), None, arrays[index][128:], **when)
+
+        in_threads(work, 2)
+        for array in arrays:
+            assert array.get().tolist() == [0] * 128 + [7] * 128
 
 
 def test_launches_of_threads_that_take_turns_are_ordered(rt: acs.Runtime) -> None:
