@@ -18,7 +18,7 @@ A message says which launch, kernel and argument, what came, what was expected a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Collection, Iterable
 from operator import index
 from typing import NamedTuple, NoReturn
 
@@ -33,19 +33,14 @@ class AcsError(Exception):
     True
     """
 
-    def __reduce__(self) -> tuple[Callable[..., AcsError], tuple[object, ...]]:
-        return _remade, (type(self), self.args, vars(self))
+    def __reduce__(self) -> tuple[object, ...]:
+        """Go to another process as it is, whatever its class asks for where one is made."""
+        return _again, (type(self), self.args), vars(self)
 
 
-def _remade(kind: type[AcsError], args: tuple[object, ...], fields: dict[str, object]) -> AcsError:
-    """Return an error that came from another process. Some classes take more than they keep."""
-    try:
-        error = kind(*args)
-    except TypeError:
-        error = kind.__new__(kind)
-    error.args = args
-    vars(error).update(fields)
-    return error
+def _again(kind: type[AcsError], args: tuple[object, ...]) -> AcsError:
+    """Make an error that came from another process."""
+    return kind.__new__(kind, *args)
 
 
 class UsageError(AcsError, ValueError):

@@ -6,6 +6,7 @@ import contextlib
 import gc
 import inspect
 import os
+import pickle
 import subprocess
 import sys
 import weakref
@@ -18,6 +19,8 @@ import pytest
 from fuzz.threads import in_threads
 
 import acs_cl as acs
+from acs_cl.errors import BuildError, CheckError, Finding, OutOfMemory
+from acs_cl.launch.decision import WrongCountError
 
 SOURCE = """
 kernel void put(global int *x, int value) { x[get_global_id(0)] = value; }
@@ -329,3 +332,15 @@ def test_failures_that_nobody_asks_for_are_counted(rt: acs.Runtime) -> None:
     with pytest.raises(acs.PoisonedError, match=f"on purpose.*; {many - 1} more failed"):
         rt.finish()
     rt.finish()
+
+
+def test_errors_go_from_one_process_to_another() -> None:
+    """As a pool of processes sends them: the same class, text and fields."""
+    finding = Finding("access", 3, "k", None, "x", 8, "here", "it writes outside", (1,))
+    for error in (
+        CheckError(finding.text, finding), BuildError("no", "log", 4), OutOfMemory("no"),
+        WrongCountError(7), acs.PoisonedError("lost"), acs.UsageError("wrong"),
+    ):  # fmt: skip
+        found = pickle.loads(pickle.dumps(error))
+        assert type(found) is type(error)
+        assert (str(found), vars(found)) == (str(error), vars(error))
