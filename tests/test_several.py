@@ -926,6 +926,36 @@ def test_groups_stay_whole_and_sums_of_all_are_not_spread(device: cl.Device) -> 
         assert engine_of(rt).parts == 2
 
 
+@pytest.mark.parametrize("is_recorded", [False, True])
+def test_what_only_the_first_device_can_use_is_not_spread(
+    device: cl.Device, is_recorded: bool
+) -> None:
+    """A queue's allocator gives memory of the runtime that other devices cannot use; so is a
+    sampler of the first one's."""
+    look = "kernel void look(global float *y, sampler_t how) { y[get_global_id(0)] += 2; }"
+    with acs.Runtime(devices=team(device, 2), spread=True) as rt:
+        engine, prog = engine_of(rt), rt.build(ADD + look)
+        engine.places_after = 0, 0
+        queue = acs.Queue(rt.context, runtime=rt)
+        x, y = rt.array(np.arange(256), "f4"), rt.zeros(256)
+        theirs = cl.array.zeros(queue, 256, np.float32, allocator=queue.allocator)
+        modes = cl.addressing_mode.NONE, cl.filter_mode.NEAREST
+        how = cl.Sampler(rt.context, False, *modes)
+
+        def launch() -> None:
+            prog.add((256,), None, x, theirs, 1)
+            prog.look((256,), None, y, how)
+
+        if is_recorded:
+            with rt.record() as graph:
+                launch()
+        for _ in range(3):
+            graph.replay() if is_recorded else launch()
+        assert theirs.get().tolist() == [3 * i for i in range(256)]
+        assert y.get().tolist() == [6] * 256
+        assert not engine.parts
+
+
 def test_replays_wait_for_all_parts(device: cl.Device) -> None:
     with acs.Runtime(devices=team(device, 2), spread=True) as rt:
         prog = rt.build(ADD)

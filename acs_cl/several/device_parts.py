@@ -19,6 +19,7 @@ from ..launch.commands import KernelCommand
 from ..launch.observers import AccessOf, Cutting
 from ..ranges import overlapping
 from ..records import EVERYTHING, Access, Span
+from .device_commands import pinned_because
 
 LEAST_US = 200.0
 """A shorter launch is not spread."""
@@ -43,9 +44,11 @@ class DevicePart(NamedTuple):
     kernels: Kernels
 
 
-def parts_of(command: KernelCommand, many: int, cutting: Cutting) -> list[DevicePart]:
+def parts_of(
+    command: KernelCommand, access: Access, many: int, cutting: Cutting
+) -> list[DevicePart]:
     """Return the parts of a launch for `many` devices; none if it has to stay whole."""
-    if command.offset is not None and any(command.offset):
+    if pinned_because(command, access) or (command.offset is not None and any(command.offset)):
         return []
     kernel = cutting.in_parts(command.local_size is not None, False)
     if isinstance(kernel, str):

@@ -190,7 +190,7 @@ class Known:
         if self.parts is not None:
             return
         assert isinstance(self.command, KernelCommand)
-        self.parts = parts_of(self.command, many, cutting)
+        self.parts = parts_of(self.command, self.access, many, cutting)
         spans = *self.access.reads, *self.access.writes
         self.repeats = (
             are_alike and not self.pinned and cutting.repeats()

@@ -52,7 +52,7 @@ class Recorded(NamedTuple):
         if self.cutting is None or not isinstance(self.command, KernelCommand):
             return []
         try:
-            return parts_of(self.command, devices, self.cutting)
+            return parts_of(self.command, self.access, devices, self.cutting)
         except UsageError:  # an array was freed
             return []
 
