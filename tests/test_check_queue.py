@@ -12,6 +12,7 @@ from typing import Any
 import inside
 import numpy as np
 import pyopencl as cl
+import pyopencl.array
 import pytest
 
 import acs_cl as acs
@@ -101,6 +102,24 @@ def test_memory_of_the_program_stays_its_own(context: cl.Context) -> None:
     queue.finish()
     queue.runtime.finish()
     assert (host == 77).all()
+
+
+@pytest.mark.parametrize("memory", ["svm", "buffers"])
+def test_memory_of_a_queue_may_be_used_beside_arrays(context: cl.Context, memory: str) -> None:
+    """Its allocator takes shared virtual memory from where arrays have theirs."""
+    source = "kernel void add(global const int *x, global int *y) { int i = get_global_id(0); "
+    source, check = source + "y[i] += x[i]; }", "access,order,uninitialised"
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", CheckWarning)
+        with acs.Runtime(context=context, memory=memory, check=check) as rt:
+            queue, prog = acs.Queue(context, runtime=rt), rt.build(source)
+            before, behind = rt.array(np.arange(N), "i4"), rt.zeros(N, "i4")
+            theirs = cl.array.to_device(queue, np.arange(N, dtype="i4"), queue.allocator)
+            prog.add((N,), None, before, theirs)
+            theirs += 2
+            prog.add((N,), None, theirs, behind)
+            assert (theirs.get() == 2 * np.arange(N) + 2).all()
+            assert (behind.get() == theirs.get()).all()
 
 
 @pytest.mark.parametrize("is_ours", [False, True])

@@ -27,6 +27,7 @@ from types import TracebackType
 from typing import Any
 from warnings import warn
 
+import numpy as np
 import pyopencl as cl
 from pyopencl import _cl
 
@@ -296,6 +297,8 @@ class Queue(cl.CommandQueue):
                 msg=str(error), code=cl.status_code.MEM_OBJECT_ALLOCATION_FAILURE, routine=""
             )
             raise cl.MemoryError(record) from None
+        if engine.checker is not None:
+            engine.checker.allocated(base, np.dtype(np.int32))  # whatever the program keeps there
         slab = Slab(memory)
         slab.acs_base = base
         span = interval(base.number, 0, nbytes)
