@@ -926,6 +926,16 @@ def test_groups_stay_whole_and_sums_of_all_are_not_spread(device: cl.Device) -> 
         assert engine_of(rt).parts == 2
 
 
+def test_a_flag_that_only_the_first_device_has_is_read_there(two: acs.Runtime) -> None:
+    queue, prog = acs.Queue(two.context, runtime=two), two.build(ADD)
+    x, y = two.array(np.ones(64), "f4"), two.zeros(64)
+    flag = cl.array.to_device(queue, np.ones(1, "i4"), allocator=queue.allocator)
+    for _ in range(4):
+        handle = prog.add((64,), None, x, y, 1, when=flag.base_data)
+        assert "device 0" in str(two.explain(handle))
+    assert y.get().tolist() == [4] * 64
+
+
 @pytest.mark.parametrize("is_recorded", [False, True])
 def test_what_only_the_first_device_can_use_is_not_spread(
     device: cl.Device, is_recorded: bool

@@ -34,14 +34,16 @@ def pinned_because(command: Command, access: Access) -> str:
         return "it touches no memory"
     if any(span.base <= 0 for span in (*access.reads, *access.writes)):
         return "it uses memory that only the first device has"
+    used = list[object]()
     if isinstance(command, DecidedCommand):
         if command.is_counted:
             return "the first device looks at its count"
+        if command.decision.when is not None:
+            used.append(command.decision.when.place.memory)
         command = command.plain
-    if isinstance(command, KernelCommand) and any(
-        isinstance(memory, _FOREIGN) and not isinstance(memory, AnyPart)
-        for memory in command.pointers[1::2]
-    ):
+    if isinstance(command, KernelCommand):
+        used += command.pointers[1::2]
+    if any(isinstance(one, _FOREIGN) and not isinstance(one, AnyPart) for one in used):
         return "it uses memory that only the first device has"
     return ""
 
