@@ -120,7 +120,7 @@ class Program:
             return known
         try:
             native = OwnKernel(self._native, name)
-        except cl.Error as error:
+        except (cl.Error, TypeError) as error:  # of names that are no UTF-8, it is the latter
             if name in self.kernels:
                 raise DeviceError(
                     f"the driver cannot make kernel {name!r}, though the program has built: {error}"

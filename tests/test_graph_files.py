@@ -432,8 +432,8 @@ def changes(said: Any, rng: random.Random) -> None:
             del said[key]
         else:
             said[key] = rng.choice(
-                [-1, 0, 1, 7, 2**45, 2**63, 2**64, 0.5, "x", "<f4", "|O", None, True, [], {},
-                 [3, 4], {"view": [0, 0, [2], [4], "<f4"]}, {"bytes": [0, 4]}, float("nan")]
+                [-1, 0, 1, 7, 2**45, 2**63, 2**64, 0.5, "x", "\ud800", "<f4", "|O", None, True, [],
+                 {}, [3, 4], {"view": [0, 0, [2], [4], "<f4"]}, {"bytes": [0, 4]}, float("nan")]
             )  # fmt: skip
         return
 

@@ -1070,6 +1070,25 @@ def test_a_folder_with_a_blank_is_named(device: cl.Device) -> None:
         rt.build("kernel void f(global int *x) { x[0] = N; }", ["-D", "N=1", "-I", "my kernels"])
 
 
+def test_text_that_no_driver_reads_is_refused(device: cl.Device, tmp_path: Path) -> None:
+    """Halves of characters, zeros among options, and files in another encoding."""
+    source, latin = "kernel void k(global int *x) { x[0] = 1; }", tmp_path / "latin.cl"
+    latin.write_bytes(source.encode() + "// schön".encode("latin-1"))
+    with acs.Runtime(device) as rt:
+        with pytest.raises(acs.UsageError, match=r"the source has '\\ud800' at 45"):
+            rt.build(source + " //\ud800")
+        with pytest.raises(acs.UsageError, match=r"option '-DA=\\x00' has '\\x00' at 4"):
+            rt.build(source, ["-DA=\0", "-DB"])
+        with pytest.raises(acs.UsageError, match=r"macros=.*cannot read"):
+            rt.build(source, macros={"A": "\ud800"})
+        with pytest.raises(acs.UsageError, match=r"latin.cl' is no UTF-8 at byte 48"):
+            rt.build(latin)
+        with pytest.raises(acs.UsageError, match=r"cannot read the program 'a\\x00.cl'"):
+            rt.build("a\0.cl")
+        with pytest.raises(acs.UsageError, match="the program has no kernel"):
+            rt.build(source)["\ud800"]
+
+
 def test_source_of_cuda_is_told_what_opencl_calls_it(device: cl.Device) -> None:
     with acs.Runtime(device) as rt, pytest.raises(BuildError) as caught:
         rt.build("__global__ void put(int *x) { x[threadIdx.x] = 1; }")

@@ -43,7 +43,17 @@ def words_of(options: Sequence[str]) -> list[str]:
     words = options.split() if isinstance(options, str) else options
     if not isinstance(words, Sequence) or not all(isinstance(word, str) for word in words):
         raise UsageError(f"options={options!r}: expected text, or a list of it, as ['-DN=4']")
+    for word in words:
+        refuse_no_text(f"the option {word!r}", word)
     return list(words)
+
+
+def refuse_no_text(what: str, text: str) -> None:
+    """Refuse a text that no driver can be given: UTF-8 has no halves of characters, and texts of C
+    end at their first zero."""
+    wrong = re.search(r"[\0\ud800-\udfff]", text)
+    if wrong is not None:
+        raise UsageError(f"{what} has {wrong[0]!r} at {wrong.start()}, which drivers cannot read")
 
 
 def driver_options(context: cl.Context, options: Sequence[str]) -> tuple[str, ...]:
@@ -161,7 +171,14 @@ def read_source(source: str | Path) -> str:
         raise UsageError(f"build takes OpenCL C as text, or a path; got {type(source).__name__}")
     if isinstance(source, Path) or ("\n" not in source and source.endswith(".cl")):
         try:
-            return Path(source).read_text(encoding="utf-8")
+            source = Path(source).read_text(encoding="utf-8")
+        except UnicodeDecodeError as error:
+            raise UsageError(
+                f"the program {str(source)!r} is no UTF-8 at byte {error.start}; save it as that, "
+                "or pass its text"
+            ) from None
+        except ValueError as error:
+            raise UsageError(f"cannot read the program {str(source)!r}: {error}") from None
         except OSError as error:
             try:
                 here = str(Path.cwd())
@@ -171,6 +188,7 @@ def read_source(source: str | Path) -> str:
                 f"cannot read the program {str(source)!r} in {here}: {error.strerror}; build "
                 "takes a path, or the source itself"
             ) from None
+    refuse_no_text("the source", source.replace("\0", " "))  # which compilers read as a blank
     return source
 
 
@@ -187,6 +205,7 @@ def _macro_option(name: object, value: object) -> str:
     if value is None:
         return f"-D{name}"
     text = _as_text(name, value)
+    refuse_no_text(f"macros={{{name!r}: …}}", text)
     if any(one.isspace() for one in text):
         raise UsageError(
             f"macros={{{name!r}: {value!r}}}: drivers cut options at blanks; write #define {name} "
