@@ -896,6 +896,13 @@ def test_unknown_names_are_refused_with_what_there_is(
         acs.Runtime(**arguments)
 
 
+def test_an_index_of_a_device_may_be_one_of_numpy() -> None:
+    with acs.Runtime(np.int64(0)) as one, acs.Runtime(devices=list(np.zeros(2, int))) as two:
+        assert one.device == two.device
+    with pytest.raises(acs.UsageError, match="device index 99 is out of range"):
+        acs.Runtime(np.uint8(99))
+
+
 def test_what_is_no_device_is_refused_with_what_to_write(device: cl.Device) -> None:
     context = cl.Context([device])
     for given, instead in (

@@ -1499,6 +1499,7 @@ def test_the_document_of_the_benchmark_has_the_programs_that_were_asked_for(
         ({"devices": "both"}, 'expected "all", or a list'),
         ({"devices": []}, 'expected "all", or a list'),
         ({"devices": 2}, 'expected "all", or a list'),
+        ({"devices": b"all"}, 'expected "all", or a list'),
         ({"devices": [0, 99]}, r"devices\[1\]: device index 99 is out of range"),
         ({"devices": [0, True]}, r"devices\[1\]: a device is given as"),
         ({"devices": [0] * 17}, "at most 16"),

@@ -17,7 +17,7 @@ import pyopencl as cl
 
 from acs_cl._version import __version__
 from acs_cl.devices.pocl import POCL_PLATFORM, advice, is_pocl, repair, wish
-from acs_cl.errors import DeviceError, UsageError
+from acs_cl.errors import DeviceError, UsageError, whole
 
 from ..host.environment import variable
 
@@ -129,7 +129,8 @@ INSTEAD = {
 def _find(spec: Spec) -> cl.Device:
     if isinstance(spec, cl.Device):
         return spec
-    if spec is not None and (isinstance(spec, bool) or not isinstance(spec, (int, str))):
+    number = whole(spec)
+    if spec is not None and number is None and not isinstance(spec, str):
         instead = INSTEAD.get(type(spec).__name__, "")
         raise UsageError(
             "a device is given as None, a pyopencl.Device, an index or a part of its name; "
@@ -141,13 +142,14 @@ def _find(spec: Spec) -> cl.Device:
     if spec is None:
         wish = variable("PYOPENCL_CTX")
         return _from_environment(wish, there) if wish else min(there, key=_rank)
-    if isinstance(spec, int):
-        if not 0 <= spec < len(there):
+    if number is not None:
+        if not 0 <= number < len(there):
             raise UsageError(
-                f"device index {spec} is out of range: got {spec}, "
+                f"device index {number} is out of range: got {number}, "
                 f"expected 0 to {len(there) - 1}\n{_listing(there)}"
             )
-        return there[spec]
+        return there[number]
+    assert isinstance(spec, str)
     if spec.strip().isdecimal() and int(spec) < len(there):
         return there[int(spec)]
     return _by_name(spec, there)

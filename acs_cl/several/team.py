@@ -49,7 +49,7 @@ def chosen(asked: object) -> list[cl.Device]:
         first = there.choose()
         found = [one for one in first.platform.get_devices() if one.type == first.type]
         return [there.choose(one) for one in found[:MOST]]
-    if not isinstance(asked, Sequence) or not asked:
+    if not isinstance(asked, Sequence) or isinstance(asked, (bytes, bytearray)) or not asked:
         raise UsageError(f'devices={asked!r}: expected "all", or a list such as [0, 1]')
     if len(asked) > MOST:
         raise UsageError(f"devices: got {len(asked)} of them, expected at most {MOST}")
