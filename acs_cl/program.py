@@ -129,10 +129,8 @@ class Program:
                 f"the program has no kernel {name!r}; it has: {', '.join(self.kernels) or 'none'}"
                 f"{of_kernels(name, self.kernels)}"
             ) from None
-        kernel = self._known[name] = Kernel(
-            self._engine, self._native, native, name, self._source, self._options
-        )
-        return kernel
+        kernel = Kernel(self._engine, self._native, native, name, self._source, self._options)
+        return self._known.setdefault(name, kernel)  # another thread may have made it meanwhile
 
 
 def source_text(source: str | Path) -> str:

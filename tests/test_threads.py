@@ -20,7 +20,8 @@ import pytest
 from fuzz.threads import THREADS, in_threads
 
 import acs_cl as acs
-from acs_cl import closing, versions
+from acs_cl import closing, program, versions
+from acs_cl.devices.driver import OwnKernel
 from acs_cl.host import threads
 from acs_cl.versions import Versions
 
@@ -98,6 +99,23 @@ def test_threads_that_need_the_same_variant_at_once_share_one(
         in_threads(work, 2)
         for array in arrays:
             assert array.get().tolist() == [0] * 128 + [7] * 128
+
+
+def test_a_kernel_is_the_same_for_threads_that_ask_at_once(
+    device: cl.Device, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What one of them declares holds for all."""
+    both, found = threading.Barrier(2), dict[int, acs.Kernel]()
+
+    def made(*args: Any) -> OwnKernel:
+        both.wait(30)
+        return OwnKernel(*args)
+
+    with acs.Runtime(device) as rt:
+        prog = rt.build(SOURCE)
+        monkeypatch.setattr(program, "OwnKernel", made)
+        in_threads(lambda index: found.update({index: prog.blend}), 2)
+        assert found[0] is found[1] is prog.blend is prog["blend"]
 
 
 def test_launches_of_threads_that_take_turns_are_ordered(rt: acs.Runtime) -> None:
