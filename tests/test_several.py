@@ -6,11 +6,13 @@ Two or three contexts of one device stand for devices where there are no more.
 from __future__ import annotations
 
 import contextlib
+import gc
 import json
 import os
 import random
 import threading
 import time
+import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -39,7 +41,7 @@ from acs_cl.several import device_parts, policies
 from acs_cl.several.copies_launched import MOST
 from acs_cl.several.engine import SeveralEngine
 from acs_cl.several.kernel_times import FIRST, RARELY, Times
-from acs_cl.several.known_launches import Known
+from acs_cl.several.known_launches import Known, KnownLaunches
 from acs_cl.several.links import links_of
 from acs_cl.several.model import MOST_ROWS, Coherence, Parcel, Piece
 from acs_cl.several.policies import Lack, Link, State, Task
@@ -1049,6 +1051,27 @@ def test_a_lost_word_loses_what_its_loop_writes_on_whichever_device(two: acs.Run
 
 
 # ---- planning ------------------------------------------------------------------------------------
+
+
+def test_launches_on_memory_that_goes_are_forgotten_whatever_else_they_touch() -> None:
+    """An array that stayed kept the keys of all that touched it once, without end."""
+    found, stays = KnownLaunches(), interval(1, 0, 8)
+
+    class Kernel:
+        """A kernel that nobody launches."""
+
+    kernel = Kernel()
+    held = weakref.ref(kernel)
+    for number in (2, 3):
+        spans = stays, interval(number, 0, 8)
+        found.find(KernelCommand("k", kernel, (8,), None, (), (), None), Access(spans, spans))
+    del kernel
+    found.forget(2)
+    gc.collect()
+    assert held() is not None
+    found.forget(3)
+    gc.collect()
+    assert held() is None
 
 
 def test_a_step_is_known_once_it_has_come_twice() -> None:

@@ -205,7 +205,7 @@ class KnownLaunches:
     def __init__(self) -> None:
         self._known: dict[object, Known] = {}
         self._touching: dict[int, set[object]] = {}
-        """{base: the keys of launches that touch it}."""
+        """{base: the keys of launches that touch it}. They are the keys of `_known`."""
 
     def find(self, command: Command, access: Access) -> Known:
         """Return what is known of a launch, which may be nothing yet."""
@@ -229,8 +229,15 @@ class KnownLaunches:
 
     def forget(self, base: int) -> None:
         """Forget the launches that touch a base."""
-        for key in self._touching.pop(base, ()):
-            self._known.pop(key, None)
+        for key in list(self._touching.get(base, ())):
+            self._drop(key)
+
+    def _drop(self, key: object) -> None:
+        for base in self._known.pop(key).bases:
+            keys = self._touching[base]
+            keys.discard(key)
+            if not keys:
+                del self._touching[base]
 
 
 def bases_of(access: Access) -> frozenset[int]:
