@@ -15,6 +15,7 @@ any case or if the device says so (`conditions`). Then the core gets a plan for 
 from __future__ import annotations
 
 import struct
+import weakref
 from functools import partial
 from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
@@ -176,7 +177,7 @@ class Kernel(core.native.Caller):
         self.engine = engine
         self.program = program
         self._native = native
-        native.origin = source, options, name
+        native.origin, native.owner = (source, options, name), weakref.ref(self)
         self.name = name
         self.source = source
         self.options = options

@@ -72,7 +72,7 @@ class Versions:
                 made = own_clone(kernel.native)
             else:
                 made = OwnKernel(kernel.program, kernel.name)
-            made.signature = kernel.signature
+            made.signature, made.owner = kernel.signature, kernel.native.owner
             source, name = self.source(kernel, offsets)
             made.text = source, tuple(kernel.options), name
             # another thread may have made one meanwhile: `offsets_of` knows only those kept

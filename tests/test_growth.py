@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import sys
 import tracemalloc
+from typing import Any
 
 import inside
 import numpy as np
@@ -17,6 +18,7 @@ from acs_cl import testing
 from acs_cl.devices.driver import OwnKernel
 from acs_cl.errors import CheckWarning
 from acs_cl.records import Access
+from acs_cl.several.known_launches import LEAST
 
 SOURCE = "kernel void add(global int *x, int a) { x[get_global_id(0)] += a; }"
 
@@ -72,6 +74,23 @@ def test_kernels_of_programs_that_are_gone_leave_their_scheduler(
         assert x.get()[0] == 40
         assert rt.stats()["scheduler"]["tasks"] >= 40
         assert alive(OwnKernel) - before < 10
+
+
+@pytest.mark.parametrize("options", [{"placement": "round_robin"}, {"spread": True}])
+def test_kernels_of_programs_that_are_gone_leave_all_devices(
+    device: cl.Device, options: dict[str, Any]
+) -> None:
+    """Each has code of its own for each device."""
+    many = 5 * LEAST
+    with acs.Runtime(devices=[device] * 2, **options) as rt:
+        x, before = rt.zeros(256, "i4"), alive(OwnKernel)
+        for _ in range(many):
+            prog = rt.build(SOURCE)
+            for _ in range(2):
+                prog.add((256,), None, x, 1)
+        assert x.get().tolist() == [2 * many] * 256
+        del prog
+        assert alive(OwnKernel) - before <= 4 * LEAST
 
 
 def test_lines_of_launches_are_forgotten_with_their_handles(

@@ -14,6 +14,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import threading
+import weakref
 from collections.abc import Callable, Iterator, Sequence
 from math import prod
 from threading import get_ident
@@ -63,14 +64,15 @@ class OwnKernel(cl.Kernel):
     OpenCL does not retain a kernel's arguments. NVIDIA's driver (seen with 580) may confuse a new
     sub-buffer with a released one that had the same handle, and run on the old memory. `origin`:
     source, options and name, if known. `text`: those of another text, if that is built. `offers`:
-    by sizes, the scheduler that runs it and its body there. `queued`: the core's own kernel for it,
+    by sizes, the scheduler that runs it and its body there. `owner`: the program's kernel that it
+    is a form of, if any; nobody launches it without that. `queued`: the core's own kernel for it,
     once it was launched there. `signature`: its signature, once known. `token`: its key in the
-    books of checks, which must not keep it alive.
+    books of checks, which must not keep it alive. `twins`: itself, built in other contexts.
     """
 
     __slots__ = (
-        "current", "launched", "offers", "origin", "queued", "reason", "rest", "signature", "text",
-        "token",
+        "current", "launched", "offers", "origin", "owner", "queued", "reason", "rest", "signature",
+        "text", "token", "twins",
     )  # fmt: skip
 
     # the originals: `interception` replaces them for kernels of the program
@@ -92,9 +94,11 @@ class OwnKernel(cl.Kernel):
         self.offers = Offers()
         self.origin: Origin | None = None
         self.text: Origin | None = None
+        self.owner: weakref.ref[object] | None = None
         self.queued: object = None
         self.signature: object = None
         self.token: int | None = None
+        self.twins: dict[cl.Context, OwnKernel] | None = None
 
     current: Sequence[object]
     """Its current arguments."""

@@ -2,7 +2,7 @@
 
 Input: commands with parts of arrays in place of the driver's memory, and kernels of the first
 device. Output: commands that a queue of one device takes. A kernel is built for another device when
-a launch needs it there (its twin), and kept as long as the runtime.
+a launch needs it there (its twin), and kept as long as the kernel.
 """
 
 from __future__ import annotations
@@ -98,24 +98,26 @@ def _pairs(
 
 
 class Twins:
-    """Holds the kernels of a runtime for all of its devices."""
+    """Makes the kernels of a runtime for all of its devices. Each kernel keeps its twins, so that
+    they go with it."""
 
     def __init__(self, contexts: Sequence[cl.Context], devices: Sequence[cl.Device]) -> None:
         self._contexts = contexts
         self._devices = devices
-        self._kernels: dict[tuple[OwnKernel, int], OwnKernel] = {}
 
     def kernel(self, kernel: OwnKernel, device: int) -> OwnKernel:
         """Return the kernel for a device; for the first device, the kernel itself."""
         if not device:
             return kernel
-        found = self._kernels.get((kernel, device))
+        context = self._contexts[device]
+        if kernel.twins is None:
+            kernel.twins = {}
+        found = kernel.twins.get(context)
         if found is None:
             source, options, name = self._origin(kernel)
-            context, chosen = self._contexts[device], self._devices[device]
-            found = OwnKernel(build(context, chosen, source, options), name)
+            found = OwnKernel(build(context, self._devices[device], source, options), name)
             found.signature = kernel.signature
-            self._kernels[kernel, device] = found
+            kernel.twins[context] = found
         return found
 
     def _origin(self, kernel: OwnKernel) -> tuple[str, Sequence[str], str]:

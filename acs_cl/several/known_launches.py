@@ -6,7 +6,8 @@ A program that repeats its steps makes the same launches again. Then only where 
 be looked up. A launch is the same if kernel, sizes, values, memory and access are the same.
 
 Invariant: nothing here depends on where data is. A base that is freed takes along the launches that
-touch it, because its number and its memory may come again.
+touch it, because its number and its memory may come again. Kernels of programs that are gone, whose
+code may be large, are dropped when other launches come.
 """
 
 from __future__ import annotations
@@ -24,8 +25,8 @@ from .kernel_times import RARELY, Key, Times, key_of
 from .memory import AnyPart
 from .model import needed
 
-MOST = 4096
-"""Largest number of launches that are kept."""
+LEAST, MOST = 64, 4096
+"""So many launches are kept without a look at which of their kernels are gone, and at most."""
 
 MOST_CUTS = 16
 """How often a launch is cut anew because other bytes of it are wanted."""
@@ -206,6 +207,7 @@ class KnownLaunches:
         self._known: dict[object, Known] = {}
         self._touching: dict[int, set[object]] = {}
         """{base: the keys of launches that touch it}. They are the keys of `_known`."""
+        self._most = LEAST
 
     def find(self, command: Command, access: Access) -> Known:
         """Return what is known of a launch, which may be nothing yet."""
@@ -219,9 +221,8 @@ class KnownLaunches:
         if found is None:
             if any(span.base <= EVERYTHING for spans in access for span in spans):
                 return Known(command, access)
-            if len(self._known) >= MOST:
-                self._known.clear()
-                self._touching.clear()
+            if len(self._known) >= self._most:
+                self._make_room()
             found = self._known[key] = Known(command, access)
             for base in found.bases:
                 self._touching.setdefault(base, set()).add(key)
@@ -231,6 +232,18 @@ class KnownLaunches:
         """Forget the launches that touch a base."""
         for key in list(self._touching.get(base, ())):
             self._drop(key)
+
+    def _make_room(self) -> None:
+        """Forget the launches of kernels that are gone; all of them, if too many are left."""
+        for key, known in list(self._known.items()):
+            assert isinstance(known.command, KernelCommand)
+            owner = known.command.kernel.owner
+            if owner is not None and owner() is None:
+                self._drop(key)
+        if len(self._known) >= MOST:
+            self._known.clear()
+            self._touching.clear()
+        self._most = min(MOST, max(LEAST, 2 * len(self._known)))
 
     def _drop(self, key: object) -> None:
         for base in self._known.pop(key).bases:
