@@ -11,19 +11,17 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
+import inside
 import numpy as np
 import pyopencl as cl
 import pytest
 from fuzz.threads import THREADS, in_threads
 
 import acs_cl as acs
-from acs_cl import closing, program, versions
-from acs_cl.devices.driver import OwnKernel
+from acs_cl import closing
 from acs_cl.host import threads
-from acs_cl.versions import Versions
 
 SOURCE = """
 kernel void blend(global const uint *shared, global uint *x, uint a)
@@ -71,24 +69,14 @@ def test_each_thread_keeps_its_order_in_a_narrow_runtime(
 
 @pytest.mark.parametrize("several", [False, True])
 def test_threads_that_need_the_same_variant_at_once_share_one(
-    device: cl.Device, monkeypatch: pytest.MonkeyPatch, several: bool
+    device: cl.Device, several: bool
 ) -> None:
     """Each builds it. What is then made of it, for `when=` or for parts, has the offset, too."""
-    both, build, native = threading.Barrier(2), versions.build, Versions.native
-
-    def together(function: Callable[..., Any], *args: Any) -> Any:
-        both.wait(30)
-        result = function(*args)
-        both.wait(30)
-        return result
-
-    monkeypatch.setattr(versions, "build", partial(together, build))
-    monkeypatch.setattr(Versions, "native", lambda *args: together(native, *args))
     options: dict[str, Any] = {"memory": "buffers", "backend": "lanes"}
     which: dict[str, Any] = (
         {"devices": [device] * 2, "spread": True} if several else {"device": device}
     )
-    with acs.Runtime(**which, **options) as rt:
+    with acs.Runtime(**which, **options) as rt, inside.kernels_of_two_threads():
         program = rt.build("kernel void put(global uint *x) { x[get_global_id(0)] = 7; }")
         flag, arrays = rt.array([1], "u4"), [rt.zeros(256, "u4") for _ in range(2)]
 
@@ -101,19 +89,11 @@ def test_threads_that_need_the_same_variant_at_once_share_one(
             assert array.get().tolist() == [0] * 128 + [7] * 128
 
 
-def test_a_kernel_is_the_same_for_threads_that_ask_at_once(
-    device: cl.Device, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_kernel_is_the_same_for_threads_that_ask_at_once(device: cl.Device) -> None:
     """What one of them declares holds for all."""
-    both, found = threading.Barrier(2), dict[int, acs.Kernel]()
-
-    def made(*args: Any) -> OwnKernel:
-        both.wait(30)
-        return OwnKernel(*args)
-
-    with acs.Runtime(device) as rt:
+    found = dict[int, acs.Kernel]()
+    with acs.Runtime(device) as rt, inside.kernels_of_two_threads():
         prog = rt.build(SOURCE)
-        monkeypatch.setattr(program, "OwnKernel", made)
         in_threads(lambda index: found.update({index: prog.blend}), 2)
         assert found[0] is found[1] is prog.blend is prog["blend"]
 

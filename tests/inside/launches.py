@@ -10,9 +10,10 @@ from typing import Any, NamedTuple
 import pyopencl as cl
 
 from acs_cl import program as programs
-from acs_cl import transfers
+from acs_cl import transfers, versions
 from acs_cl.access import inference
 from acs_cl.devices import driver
+from acs_cl.devices.build import build
 from acs_cl.kernel import Kernel
 from acs_cl.queue import refusals
 from acs_cl.queue.queue import Queue
@@ -140,6 +141,29 @@ def refusing(runtime: Runtime, error: Exception) -> Iterator[None]:
         raise error
 
     with changed(runtime.engine.backend, "submit", refuse):
+        yield
+
+
+@contextmanager
+def kernels_of_two_threads() -> Iterator[None]:
+    """Have two threads that make a kernel, or a version of one, do so at once: each begins to make
+    it before the other one has it, and neither goes on before both have it."""
+    both = threading.Barrier(2)
+
+    def together(function: Callable[..., Any], *args: Any) -> Any:
+        both.wait(30)
+        result = function(*args)
+        both.wait(30)
+        return result
+
+    def met(function: Callable[..., Any]) -> Callable[..., Any]:
+        return lambda *args: together(function, *args)
+
+    with (
+        changed(programs, "OwnKernel", met(driver.OwnKernel)),
+        changed(versions, "build", met(build)),
+        changed(versions.Versions, "native", met(versions.Versions.native)),
+    ):
         yield
 
 
