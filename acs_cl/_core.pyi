@@ -983,6 +983,10 @@ def plan_variant(
     `decides`: then it takes the flag of `when=`, which it reads first. `counts`: then the count,
     what that may be, and the word for a wrong one."""
 
+def plan_elements(kernel: Caller, parameter: int, type: np.dtype[Any] | None) -> None:
+    """Let a launch plan take arrays of these elements for a parameter, known by identity. Python
+    holds the type. Without one it takes any. Launches with others come to Python."""
+
 def is_planned(kernel: Caller, for_epochs: bool) -> bool:
     """Tell whether a kernel has a valid launch plan, with records if these are asked for."""
 

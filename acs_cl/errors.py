@@ -39,8 +39,13 @@ class AcsError(Exception):
 
 
 def _again(kind: type[AcsError], args: tuple[object, ...]) -> AcsError:
-    """Make an error that came from another process."""
-    return kind.__new__(kind, *args)
+    """Make an error that came from another process. Some classes take more than they keep."""
+    try:
+        return kind(*args)
+    except TypeError:
+        error = kind.__new__(kind)
+        error.args = args
+        return error
 
 
 class UsageError(AcsError, ValueError):
@@ -213,8 +218,8 @@ INNER = {
     ),
     "Handle": "engine",
     "Kernel": (
-        "binder cut_into_tiles declarations engine forgets globals_span guards is_for_python label "
-        "options program source versions"
+        "binder cut_into_tiles declarations elements engine forgets globals_span guards "
+        "is_for_python label options program source versions"
     ),
     "Program": "",
     "Queue": (
@@ -300,9 +305,7 @@ def no_attribute(owner: object, name: str) -> NoReturn:
 
 def no_copy(owner: object, what: str, instead_of_it: str) -> NoReturn:
     """Raise that an object stays in its process: a class's `__reduce__`. `copy` calls it, too."""
-    raise UsageError(
-        f"{owner!r}: {what} cannot be pickled, nor copied by `copy`; {instead_of_it}"
-    )
+    raise UsageError(f"{owner!r}: {what} cannot be pickled, nor copied by `copy`; {instead_of_it}")
 
 
 def offered(owner: object) -> list[str]:

@@ -27,6 +27,7 @@ from .access import arguments, hints, scalars
 from .access.binder import MOST_RUNS, Bound, Ranges, binder
 from .access.called import Arguments
 from .access.cuts import AUTO, LANES, Cut, Policy, asked
+from .access.elements import ElementTypes
 from .access.signature import Signature, by_arguments
 from .access.usual import check_const, tell_outside, usual, where
 from .banded import POISONED, Bands, repeats
@@ -41,7 +42,6 @@ from .launch.foreign_events import events_of
 from .launch.observers import Cutting
 from .launch.several_handles import CutHandle
 from .launch.sizes import Sizing, Unsuitable, may_have_rests
-from .memory.array import Array
 from .plans import Asked, plan_bands, plan_counted, plan_launches
 from .records import Access, Sizes, Span, interval
 from .versions import Versions
@@ -130,8 +130,8 @@ class Kernel(core.native.Caller):
     """
 
     __slots__ = (
-        "__weakref__", "_bands", "_binder", "_is_new", "_may_have_rests", "_native", "_ranges",
-        "_signature", "_told", "declarations", "guards", "is_for_python", "name", "options",
+        "__weakref__", "_bands", "_binder", "_may_have_rests", "_native", "_ranges", "_signature",
+        "_told", "declarations", "elements", "guards", "is_for_python", "name", "options",
         "program", "source", "versions",
     )  # fmt: skip
 
@@ -183,7 +183,7 @@ class Kernel(core.native.Caller):
         self.options = options
         self._may_have_rests = may_have_rests(options)
         self._signature: Signature | None = None
-        self._is_new = True
+        self.elements = ElementTypes()
         self._told: set[int] = set()
         """Parameters whose arrays a launch was told to leave."""
         self.declarations: Declarations | None = None
@@ -308,8 +308,7 @@ class Kernel(core.native.Caller):
         sizes, deciding = call.sizes, call.deciding
         narrows = call.declarations is None and not (deciding is not None and deciding.counts)
         native, bound = self._bind(call.found.binder, call.args, sizes, narrows, ranges)
-        if self._is_new or bound.outside is not None:
-            self._tell_mistakes(call, bound)
+        self._tell_mistakes(call, bound)
         many = asked(self.engine.options.bands if call.bands is None else call.bands)
         cut = self._cut(call, many, native, bound) if many and many != LANES else None
         access = bound.access
@@ -504,22 +503,15 @@ class Kernel(core.native.Caller):
         return self
 
     def _tell_mistakes(self, call: _Call, bound: Bound) -> None:
-        """Refuse or warn of arguments that are surely wrong: at the first call arrays of other
-        elements, at any an access that leaves its array. A check looks closer at the latter."""
-        if self._is_new:
-            self._warn_of_types(call.args)
+        """Refuse or warn of arguments that are surely wrong: arrays of other elements once for each
+        type, and any access that leaves its array. A check looks closer at the latter."""
+        for index, dtype in self.elements.new(self, call.args):
+            parameter = self.signature.parameters[index]
+            if why := scalars.mismatch(parameter, dtype):
+                warn_there(f"{where(self, index, parameter)}: {why}", CheckWarning)
         is_sure = not call.is_declared and call.deciding is None
         if bound.outside is not None and is_sure and self.engine.checker is None:
             tell_outside(self, bound.outside, call.args, self._told)
-
-    def _warn_of_types(self, args: Arguments) -> None:
-        """Warn of arrays of other elements than the parameter's, at the first call."""
-        self._is_new = False
-        for index, (parameter, value) in enumerate(
-            zip(self.signature.parameters, args, strict=True)
-        ):
-            if isinstance(value, Array) and (why := scalars.mismatch(parameter, value.dtype)):
-                warn_there(f"{where(self, index, parameter)}: {why}", CheckWarning)
 
     def _forget(self) -> None:
         """Stop the core from making its launches, until it has another plan."""

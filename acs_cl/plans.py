@@ -264,6 +264,7 @@ def _plan(
         [(*parameter, at) for parameter, at in zip(parameters, places, strict=True)],
         found.binder, lanes, record, found.forgets,
     )  # fmt: skip
+    kernel.elements.tell(kernel)
     return True
 
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 import pyopencl as cl
 
 from .access.called import Called
+from .access.elements import ElementTypes
 from .devices.build import build
 from .devices.driver import OwnKernel, own_clone
 from .launch.commands import NoVariantError
@@ -39,6 +40,8 @@ class RuntimeKernel(Called, Protocol):
     """What `access` declares for all launches, or None."""
     guards: Any
     """Its variants that decide on the device (`conditions.Guards`), once it needed any."""
+    elements: ElementTypes
+    """What the arrays of its launches consist of."""
     is_for_python: bool
     """Whether the core can make none of its launches."""
 

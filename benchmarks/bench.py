@@ -37,6 +37,13 @@ TOGETHER = {
 }
 """What changes the meaning of the command, and what else may be said with it."""
 
+LEGEND = """speed-up: over the faster of bare and serial; quartiles: its spread
+behind another: a step right behind one of another contestant, whose caches are cold
+bare: PyOpenCL on one in-order queue; expert: PyOpenCL, with queues and events by hand
+replay: recorded before; auto, later: auto when it knows which steps repeat
+bound: what no schedule of these kernels can beat"""
+"""What the names of contestants and columns mean."""
+
 
 def options(parser: argparse.ArgumentParser) -> None:
     """Say what the command takes."""
@@ -129,7 +136,7 @@ def _check_places(args: argparse.Namespace) -> None:
 def _show(document: dict[str, Any]) -> int:
     parts = (
         bench_tables.contenders(document),
-        bench_tables.LEGEND,
+        LEGEND,
         bench_tables.details(document),
         bench_tables.overview(document),
         bench_targets.text(document),

@@ -427,6 +427,8 @@ def test_launches_of_the_core_in_random_programs_are_the_same(part: int) -> None
             for code, at, mode in LAYOUTS[nbytes][0]
         ]
         core.native.plan(kernel, native, "fake", parameters, PLAIN, None, (nbytes, 0), 0)
+        for index in range(len(parameters)):
+            core.native.plan_elements(kernel, index, None)
         core.native.plan_sizes(kernel, (8,), None, None, [(scheduler, 0, head, None, None)], None)
         live: list[tuple[int, list[int]]] = []
         handles: list[Any] = []

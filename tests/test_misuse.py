@@ -23,6 +23,7 @@ import pytest
 from conftest import Environment
 
 import acs_cl as acs
+from acs_cl import testing
 from acs_cl.configuration import NAMES
 from acs_cl.errors import (
     BuildError,
@@ -1101,6 +1102,46 @@ def test_source_of_cuda_is_told_what_opencl_calls_it(device: cl.Device) -> None:
         rt.build("__global__ void put(int *x) { x[threadIdx.x] = 1; }")
     assert "this looks like CUDA; in OpenCL C __global__ is `kernel`" in str(caught.value)
     assert "threadIdx. is get_local_id(…)" in str(caught.value)
+
+
+@pytest.mark.parametrize("backend", ["lanes", "device"])
+@pytest.mark.parametrize("again", [False, True], ids=["other memory", "the same memory"])
+def test_each_type_of_other_numbers_is_warned_of_once(
+    device: cl.Device, backend: str, again: bool
+) -> None:
+    """Also where the core makes the launches, and where it foresees them."""
+    source = "kernel void add(global float *x, int n) { x[get_global_id(0)] += n; }"
+    with acs.Runtime(device, backend=backend) as rt:
+        add, plain = rt.build(source).add, rt.zeros((9, 8))
+        other = plain[0].view("i4") if again else rt.zeros(8, "i4")
+        rt.prebuild(add)
+
+        def steps(many: int, first: acs.Array) -> None:
+            for _ in range(many):
+                for one in (first, *(plain[row] for row in range(1, 9))):
+                    add((8,), None, one, 1)
+                rt.finish()
+
+        steps(8, plain[0])
+        made = testing.made_by_core(rt)
+        with pytest.warns(CheckWarning, match="its elements are int32") as caught:
+            steps(2, other)
+        assert len(caught) == 1
+        assert testing.made_by_core(rt) - made == 17  # all but the one that was looked at
+        with pytest.warns(CheckWarning, match="its elements are float64"):
+            add.launch_many((8,), None, [plain[1], rt.zeros(8, "f8")], 1)
+
+
+def test_a_kernel_for_bytes_of_any_type_stays_with_the_core(device: cl.Device) -> None:
+    with acs.Runtime(device, backend="lanes") as rt:
+        put = rt.build("kernel void put(global uchar *x) { x[get_global_id(0)] = 1; }").put
+        arrays = [rt.zeros(8, dtype) for dtype in ("u1", "i2", "i4", "f4", "f8", "i8", "u2")]
+        for one in arrays + arrays:
+            put((8,), None, one)
+        made = testing.made_by_core(rt)
+        for one in arrays:
+            put((8,), None, one)
+        assert testing.made_by_core(rt) - made == len(arrays)
 
 
 def test_array_of_other_numbers_than_the_pointer_is_warned_of(setting: Any) -> None:

@@ -56,6 +56,7 @@ MEMBERS = {
     ),
 }
 
+
 def test_there_are_no_more_names_than_promised_and_they_are_these() -> None:
     assert tuple(acs.__all__) == NAMES
     assert len(NAMES) <= MOST

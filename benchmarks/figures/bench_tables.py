@@ -22,12 +22,6 @@ BEST_OF = ("auto", "lanes", "out_of_order", "device")
 """Our backends, of which one may stand for all: `auto` if it was measured."""
 
 
-LEGEND = """speed-up: over bare, or over serial where bare was left out; quartiles: its spread
-bare: PyOpenCL on one in-order queue; expert: PyOpenCL, with queues and events by hand
-replay: recorded before; auto, later: auto when it knows which steps repeat
-bound: what no schedule of these kernels can beat"""
-"""What the names of contestants and columns mean."""
-
 BUSY = 0.5
 """Machine noise above which figures say little."""
 
@@ -131,13 +125,9 @@ def _means(document: Document, names: Sequence[str]) -> list[list[Any]]:
 
 
 def contenders(document: Document) -> str:
-    """Return every contestant of every workload: times, their spread, and costs of launches.
-
-    "behind another": the time of a step that comes behind another contestant's.
-    """
+    """Return every contestant of every workload: times, their spread, and costs of launches."""
     head = ["workload", "contestant", "ms", "behind another", "speed-up", "quartiles"]
-    head += ["of bound", "over expert"]
-    head += ["host us/launch", "launches/s"]
+    head += ["of bound", "over expert", "host us/launch", "launches/s"]
     rows = []
     for workload, entry in document["workloads"].items():
         for name, row in entry["rows"].items():

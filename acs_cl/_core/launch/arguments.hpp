@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -22,6 +23,24 @@ namespace acs_cl {
 // A parameter of a kernel. Its `code` is 'P' for memory at a pointer, 'L' for `local` memory, or that of `struct` for a
 // number, and 'v' for bytes that are no number: a structure or a vector. PyOpenCL's kernels have others, too: 'M' for
 // memory that is no pointer, such as an image, and 'O' for another object of the driver.
+// The types of elements that arrays for a parameter had, by identity. Python is asked about an array of another one.
+class ElementTypes {
+public:
+    bool has(const PyObject *type) const {
+        return is_any_ || std::find(types_.begin(), types_.end(), type) != types_.end();
+    }
+    // Adds one. Null: from now on it has any.
+    void add(const PyObject *type) {
+        const auto place = std::find(types_.begin(), types_.end(), nullptr);
+        if (!type || place == types_.end()) is_any_ = true;
+        else if (!has(type)) *place = type;
+    }
+
+private:
+    std::array<const PyObject *, 4> types_{};  // Python holds them
+    bool is_any_ = false;
+};
+
 struct Parameter {
     char code;
     std::size_t at;  // the place of its bytes
@@ -29,6 +48,7 @@ struct Parameter {
     std::size_t nbytes = 8;
     bool overwritten = false;  // the program declared that each launch writes all of it, and reads nothing of it
     std::size_t alignment = 1;  // what the address of its memory is a multiple of: a power of two
+    ElementTypes elements{};
 
     // Whether memory may begin at an address. Vectors elsewhere end the process on some devices: Python refuses that.
     bool may_begin_at(std::uint64_t address) const { return !(address & (alignment - 1)); }
@@ -179,7 +199,7 @@ inline bool take(const Parameter &parameter, PyObject *value, const Home &home, 
                  Touched &touched, bool may_start_inside = false) {
     if (parameter.code != 'P') return put_value(parameter, value, record + parameter.at);
     View *view = view_of(value);
-    if (!view || !parameter.may_begin_at(view->address)) return false;
+    if (!view || !parameter.may_begin_at(view->address) || !parameter.elements.has(view->dtype)) return false;
     if (view->home != home.engine && !(may_start_inside && view->is_inside && view->engine == home.engine)) return false;
     Node *node = view->node_in(home.hazards);
     if (!node) return false;

@@ -198,7 +198,8 @@ public:
                 continue;
             }
             View *view = view_of(given[at]);
-            if (!is_next(view) || (one.overwritten && !is_exact(*view))) return false;
+            if (!is_next(view) || !one.elements.has(view->dtype) || (one.overwritten && !is_exact(*view)))
+                return false;
             put(own, view->address);
         }
         if (std::memcmp(task->arguments(), bytes, nbytes)) return false;

@@ -220,6 +220,13 @@ void plan_variant(nb::handle kernel, nb::object variant, nb::handle starts, bool
     if (!known.object.is(variant)) known.become(std::move(variant));
 }
 
+// Adds a type of elements that arrays for a parameter may have. None: any.
+void plan_elements(nb::handle kernel, std::size_t parameter, nb::handle type) {
+    LaunchPlan *plan = caller(kernel)->plan;
+    if (plan && parameter < plan->parameters.size())
+        plan->parameters[parameter].elements.add(type.is_none() ? nullptr : type.ptr());
+}
+
 }  // namespace
 
 void add_plans(nb::module_ &module) {
@@ -233,6 +240,7 @@ void add_plans(nb::module_ &module) {
     module.def("plan_variant", plan_variant, "kernel"_a, "variant"_a, "starts"_a, "decides"_a, "counts"_a = false);
     module.def("plan_counted", plan_counted, "kernel"_a, "global_size"_a, "local_size"_a.none(),
                "offset"_a.none(), "rounded"_a, "lease"_a);
+    module.def("plan_elements", plan_elements, "kernel"_a, "parameter"_a, "type"_a.none());
     module.def("is_planned", [](nb::handle kernel, bool for_epochs) {
         const LaunchPlan *plan = caller(kernel)->plan;
         return plan && plan->is_current() && (plan->knows_records || !for_epochs);
