@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from operator import index
-from typing import NamedTuple, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
@@ -38,14 +38,14 @@ class AcsError(Exception):
         return _again, (type(self), self.args), vars(self)
 
 
-def _again(kind: type[AcsError], args: tuple[object, ...]) -> AcsError:
-    """Make an error that came from another process. Some classes take more than they keep."""
-    try:
-        return kind(*args)
-    except TypeError:
-        error = kind.__new__(kind)
-        error.args = args
-        return error
+def _again(kind: type[AcsError], args: tuple[object, ...]) -> BaseException:
+    """Make an error that came from another process, without what its class does to a new one."""
+    base: Any = kind
+    while base.__module__ != "builtins":
+        base = base.__base__
+    error: BaseException = base.__new__(kind)
+    error.args = args
+    return error
 
 
 class UsageError(AcsError, ValueError):

@@ -19,7 +19,8 @@ import pytest
 from fuzz.threads import in_threads
 
 import acs_cl as acs
-from acs_cl.errors import BuildError, CheckError, Finding, OutOfMemory
+from acs_cl.errors import BuildError, CheckError, Finding, OutOfMemory, StalledError
+from acs_cl.launch.commands import NoVariantError
 from acs_cl.launch.decision import WrongCountError
 
 SOURCE = """
@@ -340,6 +341,7 @@ def test_errors_go_from_one_process_to_another() -> None:
     for error in (
         CheckError(finding.text, finding), BuildError("no", "log", 4), OutOfMemory("no"),
         WrongCountError(7), acs.PoisonedError("lost"), acs.UsageError("wrong"),
+        StalledError("late"), NoVariantError("add", "it does not parse"), acs.DeviceError("no"),
     ):  # fmt: skip
         found = pickle.loads(pickle.dumps(error))
         assert type(found) is type(error)

@@ -27,13 +27,9 @@ from acs_cl import testing
 from acs_cl.configuration import NAMES
 from acs_cl.errors import (
     BuildError,
-    CheckError,
     CheckWarning,
-    Finding,
     OutOfMemory,
-    StalledError,
 )
-from acs_cl.launch.commands import NoVariantError
 
 SOURCE = """
 kernel void add(global const int *x, global int *y, int n)
@@ -956,19 +952,6 @@ def test_arrays_of_pyopencl_are_no_values_and_the_error_says_how_they_are(settin
         with pytest.raises(acs.UsageError, match=r"what its get\(\) returns"):
             take(theirs)
     assert x.set(theirs.get()).wait() is None
-
-
-def test_errors_travel_between_processes_with_all_that_they_say() -> None:
-    finding = Finding("write", 3, "add", 0, "int* x", 64, "here.py:1", "text", (15,))
-    checked = pickle.loads(pickle.dumps(CheckError("text", finding)))
-    assert (type(checked), str(checked), checked.finding) == (CheckError, "text", finding)
-    built = pickle.loads(pickle.dumps(BuildError("text", "log", 7)))
-    assert (type(built), str(built), built.log, built.line) == (BuildError, "text", "log", 7)
-    for kind in (OutOfMemory, StalledError, acs.DeviceError, acs.PoisonedError, acs.UsageError):
-        error = pickle.loads(pickle.dumps(kind("text")))
-        assert (type(error), str(error)) == (kind, "text")
-    missing = pickle.loads(pickle.dumps(NoVariantError("add", "it does not parse")))
-    assert (type(missing), str(missing)) == (NoVariantError, "kernel 'add': it does not parse")
 
 
 def test_no_dtype_is_the_default(setting: Any) -> None:
