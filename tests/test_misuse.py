@@ -345,6 +345,10 @@ BAD_CALLS: dict[str, tuple[Bad, str]] = {
         lambda rt, p, x, y: p.third((1,), None, x, np.zeros(3, "f4")),
         r"12 bytes instead of 16; it has the bytes of four",
     ),
+    "a whole float for an integer": (
+        lambda rt, p, x, y: p.add((16,), None, x, y, 3.0),
+        r"got float 3\.0, .* it takes whole numbers from .*; int\(…\) makes one of a float$",
+    ),
     "a float too large": (
         lambda rt, p, x, y: p.real((1,), None, x, 1e300),
         r"got float 1e\+300, expected a value of type float: it takes numbers up to 3\.4e\+38$",

@@ -181,3 +181,33 @@ def test_long_ones_are_launched_by_python_and_by_queues(device: cl.Device, nbyte
         cl.enqueue_copy(queue, found, target)
         assert found.tolist() == want
         assert testing.launched(rt) > 8
+
+
+def test_values_that_are_laid_out_otherwise_say_what_to_give(device: cl.Device) -> None:
+    source = """
+    typedef struct { char a; int b; } Pair;
+    enum Way { ON, OFF };
+    kernel void put(global int *x, Pair one, enum Way way) { x[0] = one.b + way; }
+    """
+    fields = [("a", "i1"), ("b", "i4")]
+    as_c, packed = (np.zeros((), np.dtype(fields, align=is_c)) for is_c in (True, False))
+    as_c["b"] = 6
+    with acs.Runtime(device) as rt:
+        x, put = rt.zeros(1, "i4"), rt.build(source).put
+        with pytest.raises(
+            acs.UsageError, match=r"5 bytes instead of 8; np.dtype\(…, align=True\)"
+        ):
+            put((1,), None, x, packed, np.int32(1))
+        with pytest.raises(acs.UsageError, match=r"such as np.int32\(1\)"):
+            put((1,), None, x, as_c, 1)
+        put((1,), None, x, as_c, np.int32(1))
+        assert x.get() == 7
+
+
+def test_a_truth_in_an_array_without_axes_is_a_number(device: cl.Device) -> None:
+    with acs.Runtime(device) as rt:
+        x = rt.zeros(1, "i4")
+        put = rt.build("kernel void put(global int *x, int n) { x[0] += n; }").put
+        for one in (np.array(True), np.array(3), True, np.True_):
+            put((1,), None, x, one)
+        assert x.get() == 6

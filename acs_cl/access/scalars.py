@@ -65,12 +65,18 @@ def to_bytes(parameter: Parameter, value: Any) -> bytes:
     """Convert any value. Raises ValueError or TypeError with the reason."""
     number = code(parameter)
     if number is not None:
-        if isinstance(value, np.ndarray) and value.ndim:
-            raise ValueError("it takes one number, such as values[0]")
+        if isinstance(value, np.ndarray):
+            if value.ndim:
+                raise ValueError("it takes one number, such as values[0]")
+            value = value[()]
+        if isinstance(value, np.bool_):
+            value = bool(value)
         try:
             return struct.pack("=" + number, value)
         except (struct.error, OverflowError):
-            raise ValueError(f"it takes {_numbers(number)}") from None
+            is_other = isinstance(value, (float, np.floating)) and number not in _LARGEST
+            how = "; int(…) makes one of a float" if is_other else ""
+            raise ValueError(f"it takes {_numbers(number)}{how}") from None
     if isinstance(value, (np.generic, np.ndarray)) and not value.dtype.isnative:
         value = np.asarray(value).astype(value.dtype.newbyteorder("="))
     if isinstance(value, (np.generic, np.ndarray, bytes, bytearray, memoryview)):
@@ -81,13 +87,18 @@ def to_bytes(parameter: Parameter, value: Any) -> bytes:
         except TypeError:
             vector = _VECTOR.fullmatch(_plain(parameter.type_name))
             like = f", such as np.array([…], '{_CODES[vector[1]]}')" if vector else ""
+            if isinstance(value, int) and parameter.size_bytes == 4:  # an enum
+                like = f", such as np.int32({value})"
             raise TypeError(
                 f"pass a NumPy scalar, array or bytes of exactly its size{like}, since its layout "
                 "cannot be told from a Python object"
             ) from None
     if parameter.size_bytes and len(data) != parameter.size_bytes:
-        three = "; it has the bytes of four" if _plain(parameter.type_name)[-1:] == "3" else ""
-        raise ValueError(f"{len(data)} bytes instead of {parameter.size_bytes}{three}")
+        hint = "; it has the bytes of four" if _plain(parameter.type_name)[-1:] == "3" else ""
+        dtype = getattr(value, "dtype", None)
+        if isinstance(dtype, np.dtype) and dtype.names and not dtype.isalignedstruct:
+            hint = "; np.dtype(…, align=True) lays fields out as C does"
+        raise ValueError(f"{len(data)} bytes instead of {parameter.size_bytes}{hint}")
     return data
 
 
