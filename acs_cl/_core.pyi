@@ -114,13 +114,13 @@ class Binder:
         self,
         parameters: Iterable[tuple[str, str, int, int]],
         functions: Sequence[Any] | None,
-        numbers: Sequence[int],
+        numbers: Sequence[tuple[int, int, str]],
         group: Sequence[int] | None,
         more: tuple[Span, ...],
     ) -> None:
         """Take code, mode and bytes of each parameter; the functions of an outline, and the
-        parameters whose numbers matter there; the group size that the kernel asks for; what it
-        reads and writes besides.
+        numbers that matter there, as parameter, offset in it and code; the group size that the
+        kernel asks for; what it reads and writes besides.
 
         An 'o' in a mode says that all of the argument is overwritten. Pointers among the parameters
         have ranges that the program declares."""
@@ -129,8 +129,8 @@ class Binder:
     def has_ranges(self) -> bool:
         """Say whether it knows which bytes launches reach."""
     @property
-    def numbers(self) -> list[int]:
-        """Return the parameters whose numbers matter."""
+    def numbers(self) -> list[tuple[int, int, str]]:
+        """Return the numbers that matter, as parameter, offset in it and code."""
     @property
     def runs(self) -> int:
         """Count the sizes and numbers that were worked out."""

@@ -65,13 +65,13 @@ class Writer:
 
     def kernel(self) -> str:
         """The text of kernel `k<seed>`, helpers in front of it."""
-        self._start()
+        self.start()
         body = ["BEGIN", *(f"int g{a} = get_global_id({a});" for a in range(2))]
         self.names += ["g0", "g1"]
         if self.chance.random() < 0.4:
             guard = self.chance.choice(["g0 >= n", "g0 > m", "g0 >= n || g1 >= m", "n <= g0 + g1"])
             body.append(f"if ({guard}) return;")
-        body += [self._statement(3) for _ in range(self.chance.randrange(3, 8))]
+        body += [self.statement(3) for _ in range(self.chance.randrange(3, 8))]
         text = "\n    ".join(body)
         arrays = ", ".join(f"global int *{name}" for name in ARRAYS)
         numbers = ", ".join(f"int {name}" for name in NUMBERS)
@@ -82,7 +82,7 @@ class Writer:
             ]
         )
 
-    def _start(self) -> None:
+    def start(self) -> None:
         self.names = list(NUMBERS)
         self.changing = []
         self.pointers = [(name, name) for name in ARRAYS]
@@ -91,7 +91,7 @@ class Writer:
         self.count += 1
         return f"{letter}{self.count}"
 
-    def _int(self, depth: int) -> str:
+    def integer(self, depth: int) -> str:
         """An integer expression."""
         chance = self.chance
         roll = chance.random()
@@ -99,7 +99,7 @@ class Writer:
             if chance.random() < 0.35:
                 return str(chance.choice([0, 1, 2, 3, 4, 5, 8, 16, 30, -1, -3, 100]))
             return chance.choice(self.names)
-        a, b = self._int(depth - 1), self._int(depth - 1)
+        a, b = self.integer(depth - 1), self.integer(depth - 1)
         if roll < 0.62:
             return f"({a} {chance.choice('++++--**')} {b})"
         if roll < 0.70:
@@ -127,7 +127,7 @@ class Writer:
 
     def _condition(self, depth: int) -> str:
         sign = self.chance.choice(["<", "<", "<=", ">", ">=", "==", "!="])
-        text = f"({self._int(depth - 1)} {sign} {self._int(depth - 1)})"
+        text = f"({self.integer(depth - 1)} {sign} {self.integer(depth - 1)})"
         roll = self.chance.random()
         if depth > 0 and roll < 0.2:
             return f"({text} {self.chance.choice(['&&', '||'])} {self._condition(depth - 1)})"
@@ -135,17 +135,17 @@ class Writer:
 
     def _read(self, depth: int) -> str:
         pointer, array = self.chance.choice(self.pointers)
-        return f"R({array}, {pointer}, {self._int(depth)})"
+        return f"R({array}, {pointer}, {self.integer(depth)})"
 
-    def _statement(self, depth: int) -> str:
+    def statement(self, depth: int) -> str:
         chance = self.chance
         roll = chance.random()
         if roll < 0.30 or depth <= 0:
             pointer, array = chance.choice(self.pointers)
-            value = self._read(2) if chance.random() < 0.6 else self._int(1)
-            return f"W({array}, {pointer}, {self._int(3)}, {value});"
+            value = self._read(2) if chance.random() < 0.6 else self.integer(1)
+            return f"W({array}, {pointer}, {self.integer(3)}, {value});"
         if roll < 0.45:
-            name, kind, value = self._fresh("v"), chance.choice(_TYPES), self._int(3)
+            name, kind, value = self._fresh("v"), chance.choice(_TYPES), self.integer(3)
             self.names.append(name)
             self.changing.append(name)
             return f"{kind} {name} = {value};"
@@ -153,37 +153,37 @@ class Writer:
             name = chance.choice(self.changing)
             if chance.random() < 0.4:
                 return f"{name}{chance.choice(['++', '--'])};"
-            return f"{name} {chance.choice(['=', '+=', '-=', '*='])} {self._int(2)};"
+            return f"{name} {chance.choice(['=', '+=', '-=', '*='])} {self.integer(2)};"
         if roll < 0.60:
             name, (pointer, array) = self._fresh("p"), chance.choice(self.pointers)
-            text = f"global int *{name} = {pointer} + {self._int(2)};"
+            text = f"global int *{name} = {pointer} + {self.integer(2)};"
             self.pointers.append((name, array))
             return text
         if roll < 0.63 and len(self.pointers) > len(ARRAYS):
             name, array = chance.choice(self.pointers[len(ARRAYS) :])
-            return f"{name} += {self._int(1)};"
+            return f"{name} += {self.integer(1)};"
         if roll < 0.75:
-            text = f"if ({self._condition(2)}) {self._block(depth - 1)}"
-            return text + (f" else {self._block(depth - 1)}" if chance.random() < 0.4 else "")
+            text = f"if ({self._condition(2)}) {self.block(depth - 1)}"
+            return text + (f" else {self.block(depth - 1)}" if chance.random() < 0.4 else "")
         if roll < 0.90:
             return self._loop(depth)
         if roll < 0.93:
             return f"if ({self._condition(1)}) return;"
         if roll < 0.96:
             return (
-                f"switch ({self._int(1)}) {{ case 0: {self._inner(depth - 1)} break; "
-                f"case 1: {self._inner(depth - 1)} default: {self._inner(depth - 1)} }}"
+                f"switch ({self.integer(1)}) {{ case 0: {self.inner(depth - 1)} break; "
+                f"case 1: {self.inner(depth - 1)} default: {self.inner(depth - 1)} }}"
             )
         return "" if self.inside else self._call()
 
-    def _inner(self, depth: int) -> str:
+    def inner(self, depth: int) -> str:
         """Statements whose declarations are not seen outside."""
         kept = len(self.names), len(self.changing), len(self.pointers)
-        text = " ".join(self._statement(depth) for _ in range(self.chance.randrange(1, 3)))
+        text = " ".join(self.statement(depth) for _ in range(self.chance.randrange(1, 3)))
         del self.names[kept[0] :], self.changing[kept[1] :], self.pointers[kept[2] :]
         return "{ " + text + " }"
 
-    _block = _inner
+    block = inner
 
     def _loop(self, depth: int) -> str:
         chance, name = self.chance, self._fresh("t")
@@ -194,15 +194,15 @@ class Writer:
             self.changing.append(name)  # a counter that the body changes
         first, second, third = ("a", "b", "a") if self.inside else ("n", "m", "s")
         item = "a" if self.inside else "g0"
-        start = chance.choice(["0", "0", item, f"({self._int(1)} % 7)"])
-        stop = chance.choice([first, second, "7", item, f"({self._int(1)} % 11)"])
+        start = chance.choice(["0", "0", item, f"({self.integer(1)} % 7)"])
+        stop = chance.choice([first, second, "7", item, f"({self.integer(1)} % 11)"])
         more = ["3", f"max({third}, 1)", "get_global_size(0)"]
         step = chance.choice([f"{name}++", f"{name}++", *(f"{name} += {by}" for by in more)])
         sign = "<"
         if chance.random() < 0.2:
             start, stop, sign, step = stop, start, ">", f"--{name}"
         kind = chance.choice(["int", "int", "uint", "long"])
-        body = self._inner(depth - 1)[2:-2]
+        body = self.inner(depth - 1)[2:-2]
         extra = chance.choice(
             ["", "", f"if ({self._condition(1)}) continue;", f"if ({self._condition(1)}) break;"]
         )
@@ -223,8 +223,8 @@ class Writer:
         outer = self.names, self.changing, self.pointers
         self.names, self.changing, self.pointers = ["a", "b"], ["a"], [("p", "_")]
         array, self.inside = self.chance.choice(ARRAYS), True
-        body = " ".join(self._statement(1) for _ in range(2)) if len(self.helpers) < 3 else ";"
-        result = self._int(2)
+        body = " ".join(self.statement(1) for _ in range(2)) if len(self.helpers) < 3 else ";"
+        result = self.integer(2)
         body = body.replace("(_, ", f"({array}, ").replace("return;", "return a;")
         result = result.replace("(_, ", f"({array}, ")
         (self.names, self.changing, self.pointers), self.inside = outer, False
@@ -233,8 +233,8 @@ class Writer:
         )
         pointers = [pointer for pointer, of in self.pointers if of == array]
         value = self._fresh("v")
-        text = (f"int {value} = {name}({self.chance.choice(pointers)}, {self._int(1)}, "
-                f"{self._int(1)} PASS);")  # fmt: skip
+        text = (f"int {value} = {name}({self.chance.choice(pointers)}, {self.integer(1)}, "
+                f"{self.integer(1)} PASS);")  # fmt: skip
         self.names.append(value)
         self.changing.append(value)
         return text

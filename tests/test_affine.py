@@ -6,6 +6,7 @@ import gc
 import itertools
 import os
 import random
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -21,7 +22,7 @@ import acs_cl as acs
 from acs_cl import core, devices, testing
 from acs_cl.access import arguments, needed
 from acs_cl.access.bands import Groups, group_counts, rows
-from acs_cl.access.binder import MOST_RUNS, Reached, binder
+from acs_cl.access.binder import MOST_RUNS, Reached, binder, names
 from acs_cl.access.inference import from_source
 from acs_cl.access.signature import Signature
 from acs_cl.records import Access, Span
@@ -43,7 +44,7 @@ def of(
     numbers: dict[str, int], groups: Groups | None = None,
 ) -> dict[str, Reached]:  # fmt: skip
     made = binder(signature)
-    wanted = [numbers.get(signature.parameters[index].name, 0) for index in made.numbers]
+    wanted = [numbers.get(name, 0) for name in names(signature, made.numbers)]
     found = made.reached(sizes, local, offset, wanted, groups)
     return {
         parameter.name: found.get(index, Reached((), ()))
@@ -81,7 +82,7 @@ def sizes_of(chance: random.Random) -> tuple[Sizes, Sizes | None, Sizes | None]:
 
 def record(
     kernel: Any, queue: Any, memory: list[Any], sizes: Any, numbers: dict[str, int],
-    band: Groups | None,
+    band: Groups | None, more: Sequence[Any] = (),
 ) -> dict[tuple[str, int], Any]:  # fmt: skip
     """Run the recording form of a kernel, or a band of its groups. Which elements of each array
     were read (0) and written (1)."""
@@ -93,7 +94,7 @@ def record(
     ends = [end for axis in band or ((0, 2**31 - 1),) * 2 for end in axis]
     global_size, local_size, offset = sizes
     kernel(
-        queue, global_size, local_size, *buffers, *values, *buffers, *notes,
+        queue, global_size, local_size, *buffers, *values, *more, *buffers, *notes,
         np.array(ends, "i4"), global_offset=offset,
     )  # fmt: skip
     for host, note in zip(seen, notes, strict=True):
@@ -229,8 +230,7 @@ KNOWN = [
     # unless something else changes its counter, or a turn may end before that
     (f"{G} while (i < n) {{ x[i + 1] = 1; if (y[i]) i = 90; i++; }}", (2,), {"n": 7},
      [(-(2**33) + 4, 2**33 + 28, 1, 2**33 + 28)]),
-    (f"{G} while (i < n) {{ i += 2; x[i] = 1; }}", (2,), {"n": 7},
-     [(-(2**33) + 8, 2**33 + 28, 1, 2**33 + 28)]),
+    (f"{G} while (i < n) {{ i += 2; x[i] = 1; }}", (2,), {"n": 7}, [(8, 28, 1, 28)]),
     (f"{G} while (i < n) {{ if (y[i]) {{ i = 80; continue; }} x[i] = 1; i++; }}", (2,), {"n": 7},
      [(-(2**33), 2**33 + 28, 1, 2**33 + 28)]),
     # statements with attributes are those statements
@@ -392,7 +392,7 @@ def test_long_chains_of_numbers_take_few_rounds() -> None:
         assert outline is not None
         functions = outline["functions"]
         took.append(calls(partial(needed.needed, functions)))  # the first time: then it is known
-        assert needed.needed(functions) == {1}
+        assert needed.needed(functions) == {needed.Number(1, 0, 32, "")}
     assert took[1] < 2.5 * took[0]
 
 
@@ -653,7 +653,8 @@ def test_numbers_that_do_not_matter_change_no_range() -> None:
         made = binder(signature)
         whole = core.native.Binder(
             [*[("P", one.mode, 8, 1) for one in signature.parameters[:3]], *[("i", "", 4, 1)] * 3],
-            signature.outline["functions"], [3, 4, 5], signature.group_size, (),
+            signature.outline["functions"], [(at, 0, "i") for at in (3, 4, 5)],
+            signature.group_size, (),
         )  # fmt: skip
         fewer += len(made.numbers) < 3
         chance = random.Random(seed)
@@ -661,7 +662,7 @@ def test_numbers_that_do_not_matter_change_no_range() -> None:
             sizes, local, offset = sizes_of(chance)
             args = [0, 0, 0, *(chance.choice([0, 1, 3, 7, 20, -2]) for _ in range(3))]
             found = [
-                one.reached(sizes, local, offset, [args[index] for index in one.numbers], None)
+                one.reached(sizes, local, offset, [args[index] for index, *_ in one.numbers], None)
                 for one in (made, whole)
             ]
             assert found[0] == found[1], (seed, sizes, args)
@@ -680,7 +681,7 @@ def test_only_numbers_that_reach_an_address_or_a_branch_matter() -> None:
         "k", None, None,
     )  # fmt: skip
     made = binder(signature)
-    names = [signature.parameters[index].name for index in made.numbers]
+    names = [signature.parameters[index].name for index, *_ in made.numbers]
     assert names == ["n", "m", "far", "by"]
 
 

@@ -210,7 +210,7 @@ def test_what_a_cut_waits_for_follows_from_the_bytes(
         signature = from_source(PRODUCTS, name.replace("qkv", "product"), None, None)
         made = binder(signature)
         names = [one.name for one in signature.parameters]
-        numbers = [{"n": n, "k": 48}[names[index]] for index in made.numbers]
+        numbers = [{"n": n, "k": 48}[names[index]] for index, *_ in made.numbers]
         bases = {"x": at + 1, "qkv": at + 1, "y": at + 2, "w": 9}
         how = in_runs(counts, cut) if isinstance(cut, int) else cut.shares(counts)
         assert isinstance(how, Shares)
@@ -371,7 +371,7 @@ def footprints(
 ) -> list[dict[str, Reached]]:
     signature = from_source(KERNELS, name, None, None)
     made = binder(signature)
-    assert {signature.parameters[index].name for index in made.numbers} <= {"n"}
+    assert {signature.parameters[index].name for index, *_ in made.numbers} <= {"n"}
     found = []
     for box in rows(group_counts(size, local), bands):
         reached = made.reached(size, local, None, [n] * len(made.numbers), box)

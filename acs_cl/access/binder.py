@@ -20,7 +20,7 @@ from ..host.environment import variable
 from ..ranges import Rectangle
 from ..records import Access, Sizes, Span
 from . import scalars
-from .needed import needed
+from .needed import Number, needed
 from .signature import Parameter, Signature
 
 Ranges: TypeAlias = Callable[
@@ -38,6 +38,10 @@ MOST_RUNS = 1024
 wants all. That takes as long as many launches. So a kernel that is called with ever new numbers
 ends up counting all of its views. A network's kernel has hundreds."""
 
+MOST_NUMBERS = 64
+"""Numbers that the ranges of a kernel depend on. Others may be any."""
+
+_CODES = {8: "b", 16: "h", 32: "i", 64: "q", -8: "B", -16: "H", -32: "I", -64: "Q"}
 _NUMBERS = frozenset("bBhHiIqQfd")
 """Codes of `struct` for the numbers that the core packs."""
 
@@ -109,14 +113,32 @@ def binder(
     parameters = [parameter_of(one) for one in signature.parameters]
     # a number of a type that the driver names differently may be anything
     asked = () if functions is None else sorted(needed(functions))
-    numbers = declared or [one for one in asked if parameters[one][0] in _NUMBERS]
+    found = [(one.parameter, one.offset, _code_of(parameters[one.parameter], one)) for one in asked]
+    numbers = [(one, 0, parameters[one][0]) for one in declared] or [one for one in found if one[2]]
     return core.native.Binder(
         parameters,
         functions,
-        numbers,
+        numbers[:MOST_NUMBERS],
         signature.group_size,
         tuple(more),
     )
+
+
+def names(signature: Signature, numbers: Sequence[tuple[int, int, str]]) -> list[str]:
+    """Return what a kernel calls the numbers of its binder."""
+    outline = signature.outline
+    found = () if outline is None else needed(outline["functions"])
+    parts = {(one.parameter, one.offset): one.name for one in found}
+    return [parts.get((at, offset)) or signature.parameters[at].name for at, offset, _ in numbers]
+
+
+def _code_of(parameter: tuple[str, str, int, int], number: Number) -> str:
+    """Return the `struct` code of a number. '': the core does not know it."""
+    code, _, nbytes, _ = parameter
+    if code in _NUMBERS:
+        return code
+    size = abs(number.bits) // 8
+    return _CODES.get(number.bits, "") if code == "v" and number.offset + size <= nbytes else ""
 
 
 def _has_ranges(signature: Signature) -> bool:

@@ -1,7 +1,8 @@
 """Needed numbers: the integer parameters that decide where a kernel touches memory.
 
 Input: the functions of an outline (`opencl_c.modes.outline` lists the operations). Output: the
-parameters whose numbers reach an address, a count, or a branch. Pure, but it remembers.
+numbers that reach an address, a count, or a branch: parameters, and those in structures and
+vectors. Pure, but it remembers.
 
 Invariant: only the number of runs of `reach` depends on it. A number that `reach` does not get is
 any of its type there. So one that is left out by mistake widens ranges, and never misses an access.
@@ -11,6 +12,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from acs_cl.opencl_c.outlines import Operation, OutlinedFunction
 
@@ -18,20 +20,31 @@ _PLAIN = frozenset({"c", "b", "cmp", "neg", "~", "!", "mm", "clamp", "24", "q", 
 """Operations that only give a value. They are needed if their value is."""
 
 _ACTS = frozenset(
-    {"r", "w", "rw", "rng", "esc", "call", "=", "new", "post", "loop", "loop met", "return",
-     "leave"}
+    {"r", "w", "rw", "rng", "esc", "call", "=", "new", "post", "loop", "loop met", "do", "do met",
+     "return", "leave"}
 )  # fmt: skip
+
+_LOOPS = frozenset({"loop", "loop met", "do", "do met"})
+
+
+class Number(NamedTuple):
+    """A number of a launch."""
+
+    parameter: int
+    offset: int  # in a structure or a vector, in bytes
+    bits: int  # negative if unsigned
+    name: str  # of a part, with that of the parameter
 
 
 KEPT = 1024
-_known: dict[int, tuple[Sequence[OutlinedFunction], frozenset[int]]] = {}
+_known: dict[int, tuple[Sequence[OutlinedFunction], frozenset[Number]]] = {}
 """{identity of functions: these, and what is needed}. A program that generates its kernels builds
 the same source again and again, and all these kernels have one outline."""
 _lock = threading.RLock()  # the collector may call code of the program, which comes here again
 
 
-def needed(functions: Sequence[OutlinedFunction]) -> frozenset[int]:
-    """Return the parameters of a kernel whose numbers matter."""
+def needed(functions: Sequence[OutlinedFunction]) -> frozenset[Number]:
+    """Return the numbers of a kernel's launches that matter."""
     known = _known.get(id(functions))
     if known is not None:
         return known[1]
@@ -43,7 +56,7 @@ def needed(functions: Sequence[OutlinedFunction]) -> frozenset[int]:
     return found
 
 
-def _walked(functions: Sequence[OutlinedFunction]) -> set[int]:
+def _walked(functions: Sequence[OutlinedFunction]) -> set[Number]:
     walk = _Walk()
     before = -1
     while before != len(walk.slots):  # a needed variable needs the values that it was given
@@ -56,7 +69,7 @@ def _walked(functions: Sequence[OutlinedFunction]) -> set[int]:
 
 class _Walk:
     def __init__(self) -> None:
-        self.arguments: set[int] = set()
+        self.arguments: set[Number] = set()
         self.slots: set[int] = set()
         self.turn = -1  # backwards if below zero
 
@@ -70,7 +83,10 @@ class _Walk:
         name = op[0]
         if name == "a":
             if is_needed:
-                self.arguments.add(op[1])
+                self.arguments.add(Number(op[1], 0, op[2], ""))
+        elif name == "part":
+            if is_needed:
+                self.arguments.add(Number(*op[1:]))
         elif name == "s":
             if is_needed:
                 self.slots.add(op[1])
@@ -89,13 +105,13 @@ class _Walk:
         elif name in ("if", "if met"):
             self.visit(op[1], True)
             self.several(op[2:])
-        elif name in ("loop", "loop met"):
-            _, _, condition, body, step, induction = op
+        elif name in _LOOPS:
+            _, _, condition, body, step, counters = op
             self.visit(condition, True)
             self.several(body)
             self.several([step])
-            if induction is not None:
-                self.several(induction, induction[0] in self.slots)
+            for slot, _, by, *_ in counters:
+                self.visit(by, slot in self.slots)
         elif name == "switch":
             self.visit(op[1], True)
             self.several(op[3])

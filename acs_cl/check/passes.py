@@ -21,7 +21,6 @@ from random import Random
 
 from .. import core
 from ..access.binder import binder
-from ..access.scalars import code
 from ..access.signature import Signature
 from ..launch.commands import KernelCommand
 from ..ranges import intervals
@@ -174,11 +173,10 @@ class Passes:
             return False
         values: dict[int, bytes] = dict(zip(kernel.values[::2], kernel.values[1::2], strict=True))
         numbers: list[int] = []
-        for index in outline.numbers:
-            letter = code(signature.parameters[index])
-            if letter is None or letter in "efd" or index not in values:
+        for index, offset, letter in outline.numbers:
+            if letter in "fd" or index not in values:
                 return False
-            numbers += struct.unpack("=" + letter, values[index])
+            numbers += struct.unpack_from("=" + letter, values[index], offset)
         reached = outline.reached(
             kernel.global_size, kernel.local_size, kernel.offset, numbers, None
         )

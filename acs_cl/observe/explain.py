@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from .. import core
 from ..access.binder import Outcome, Reached, turned_off
+from ..access.binder import names as names_of
 from ..access.signature import Parameter
 from ..launch.several_handles import CutHandle
 from ..ranges import Rectangle
@@ -166,7 +167,7 @@ def _mode(one: Parameter) -> str:
 
 def _inferred(kernel: Kernel, outcomes: Sequence[Outcome]) -> Iterator[str]:
     parameters = kernel.signature.parameters
-    names = [parameters[index].name for index in kernel.binder.numbers]
+    names = names_of(kernel.signature, kernel.binder.numbers)
     ways = [_said_of(one, names) for one in outcomes]
     if len(ways) > MOST_WAYS:
         ways[MOST_WAYS:] = ["others"]

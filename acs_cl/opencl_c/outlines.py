@@ -12,6 +12,9 @@ from typing import Any, TypeAlias
 Operation: TypeAlias = Sequence[Any]
 """One operation. The meaning of the values behind its name depends on the name."""
 
+Made: TypeAlias = list[Any]
+"""An operation, or a list of operations, under construction."""
+
 OutlinedFunction: TypeAlias = Sequence[Any]
 """Slots of the parameters, operations of the body, whether it touches memory, own slots."""
 

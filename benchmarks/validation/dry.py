@@ -17,6 +17,7 @@ there, the accesses of kernels are inferred from their source. A launch that dec
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import prod
 from typing import Any, NamedTuple
@@ -150,7 +151,9 @@ class DryKernel:
         for box in rows(group_counts(global_size, local_size), max(1, self._platform.bands)):
             reached = dict.fromkeys(range(len(args)), ALL)
             if self._binder.has_ranges:
-                numbers = [int(args[index]) for index in self._binder.numbers]
+                numbers = [
+                    _number(args[at], offset, code) for at, offset, code in self._binder.numbers
+                ]
                 reached = self._binder.reached(global_size, local_size, None, numbers, box)
             parts.append(Part(group_count(box), *self._access(args, reached)))
         views = self._access(args, dict.fromkeys(range(len(args)), ALL))
@@ -169,6 +172,14 @@ class DryKernel:
                 reads += _cut(spans, reached[index].reads) if "r" in mode else ()
                 writes += _cut(spans, reached[index].writes) if "w" in mode else ()
         return reads, writes
+
+
+def _number(value: object, offset: int, code: str) -> int:
+    """Return a number of an argument, or of one that is a structure or a vector."""
+    if isinstance(value, (int, np.integer)):
+        return int(value)
+    data = value if isinstance(value, bytes) else np.asarray(value).tobytes()
+    return int(struct.unpack_from(f"={code}", data, offset)[0])
 
 
 def _cut(spans: Sequence[Span], reached: Sequence[Rectangle] | None) -> list[Span]:

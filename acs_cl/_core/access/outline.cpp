@@ -18,7 +18,7 @@ struct Layout {
     std::string_view items = "";
 };
 
-// n: a number; s: a variable; i: a parameter; f: a function; t: a type; x: a text; q: what is asked of a launch;
+// n: a number; s: a variable; i: a parameter; o: an offset in it; f: a function; t: a type; x: a text; q: what is asked of a launch;
 // a: assigned variables; p: an operation; b: a list of operations, as one; m: the same, as parts of this one.
 const std::map<std::string_view, Layout> LAYOUTS = {
     {"k", {Rule::CONSTANT, "n"}}, {"s", {Rule::SLOT, "s"}}, {"?", {Rule::UNKNOWN, "t"}}, {"a", {Rule::ARGUMENT, "it"}},
@@ -33,6 +33,7 @@ const std::map<std::string_view, Layout> LAYOUTS = {
     {"again", {Rule::AGAIN, "a"}}, {"switch", {Rule::SWITCH, "pab"}}, {"case", {Rule::CASE}},
     {"maybe", {Rule::MAYBE, "am"}}, {"return", {Rule::RETURN, "p"}}, {"leave", {Rule::LEAVE}},
     {"call", {Rule::CALL, "fmt"}}, {"if met", {Rule::IF, "ppp"}}, {"loop met", {Rule::LOOP, "apbp"}},
+    {"do", {Rule::LOOP, "apbp"}}, {"do met", {Rule::LOOP, "apbp"}}, {"part", {Rule::ARGUMENT, "iotx"}},
 };
 
 const std::map<std::string_view, Query> QUERIES = {
@@ -124,10 +125,11 @@ private:
         Operation made;
         made.rule = rule;
         if (rule == Rule::TOUCH) made.text = name;
-        made.is_met = name == "if met" || name == "loop met";
+        made.is_met = name == "if met" || name == "loop met" || name == "do met";
+        made.is_first = name == "do" || name == "do met";
         if (rule == Rule::SEQUENCE) made.parts = several(given, 1);
         for (std::size_t at = 0; at < items.size(); at++) fill(made, items[at], nb::object(given[at + 1]));
-        if (rule == Rule::LOOP) fill_counter(made, nb::object(given[5]));
+        if (rule == Rule::LOOP) fill_counters(made, nb::object(given[5]));
         depth_--;
         return made;
     }
@@ -137,6 +139,7 @@ private:
         case 'n': made.number = whole(item); break;
         case 's': made.place = slot(item); break;
         case 'i': made.place = nb::cast<std::size_t>(item); break;
+        case 'o': made.place = place_of(made.place, nb::cast<std::size_t>(item)); break;
         case 'f':
             made.place = nb::cast<std::size_t>(item);
             if (made.place >= many_) throw std::invalid_argument("got no such function");
@@ -155,12 +158,17 @@ private:
         }
     }
 
-    // Takes the counter of a loop: its variable, its type, by how much it moves, and the sign of that. None: it has none.
-    void fill_counter(Operation &made, const nb::object &counter) {
-        if (counter.is_none()) return;
-        made.parts.push_back(operation(nb::object(counter[2])));
-        made.induction = Induction{slot(nb::object(counter[0])), type_of(nb::object(counter[1])),
-                                   nb::cast<int>(nb::object(counter[3]))};
+    // Takes the counters of a loop: of each its variable, its type, the number that changes it, a factor or a sign, and
+    // whether that comes behind the body.
+    void fill_counters(Operation &made, const nb::object &counters) {
+        for (nb::handle one : counters) {
+            made.parts.push_back(operation(nb::object(one[2])));
+            const nb::object how = one[3];
+            const bool is_sum = !nb::isinstance<nb::str>(how);
+            made.counters.push_back({slot(nb::object(one[0])), type_of(nb::object(one[1])),
+                                     is_sum ? '+' : text_of(how).at(0), is_sum ? whole(how) : Wide(1),
+                                     nb::cast<bool>(nb::object(one[4]))});
+        }
     }
 
     static int type_of(nb::handle given) {

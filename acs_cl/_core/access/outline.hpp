@@ -37,10 +37,15 @@ struct Assigned {
     int type;
 };
 
-// A counter of a loop: its variable, its type, and the sign of its step, which is a part of the operation.
-struct Induction {
+// A counter of a loop: a variable that each turn changes once, in the same way, by a number that is a part of the
+// operation. `way`: '+' for that number times `factor`; '*' and '/' for a number that it is multiplied with, or divided
+// by. `in_step`: whether that comes behind the body.
+struct Counter {
     std::size_t slot;
-    int type, sign;
+    int type;  // 0: a pointer
+    char way;
+    Wide factor;
+    bool in_step;
 };
 
 struct Operation {
@@ -52,7 +57,8 @@ struct Operation {
     Wide number = 0;         // a constant, or bytes
     std::vector<Operation> parts;
     std::vector<Assigned> assigned;
-    std::optional<Induction> induction;
+    std::vector<Counter> counters;
+    bool is_first = false;   // a loop whose first turn asks for no condition
     bool is_met = false;     // work-items of a group wait for each other in what its condition decides
 };
 
@@ -62,6 +68,10 @@ struct OutlinedFunction {
     std::vector<std::size_t> own;
 };
 
+// Returns the place of a number among those of a launch: of a parameter, or at an offset in one that is a structure or a
+// vector.
+constexpr std::size_t place_of(std::size_t parameter, std::size_t offset) { return parameter | offset << 16; }
+
 // Properties of a launch that an outline may ask for.
 struct Launched {
     using Three = std::array<Wide, 3>;
@@ -70,7 +80,7 @@ struct Launched {
     Three sizes{}, offset{};
     std::optional<Three> local;  // none: the driver chooses it
     std::optional<std::array<std::pair<Wide, Wide>, 3>> groups;  // groups that run; none: all
-    std::map<std::size_t, Wide> numbers;  // of parameters; a missing one may be any
+    std::map<std::size_t, Wide> numbers;  // by place (`place_of`); a missing one may be any
 
     auto all() const { return std::tie(axes, sizes, offset, local, groups, numbers); }
     bool operator<(const Launched &other) const { return all() < other.all(); }

@@ -31,6 +31,7 @@ namespace {
 
 constexpr int MOST_STEPS = 20000;  // operations that are run for one launch before it is given up
 constexpr int DEEPEST = 250;       // operations within one another
+constexpr Wide MOST_TURNS = Wide(1) << 40;  // of a loop that is followed
 
 struct TooMuch {};  // it takes too long to run
 
@@ -44,6 +45,7 @@ public:
     Run(const Outline &outline, const Launched &launch) : outline_(outline), launch_(launch) {
         state_.emplace().slots.assign(outline.slots(), Value{Value::MISSING, 0, {}});
         depths_.assign(outline.slots(), 0);
+        moves_.assign(outline.slots(), 0);
         returns_.emplace_back();
         number_work_items();
         begin_ = *state_;
@@ -105,7 +107,7 @@ private:
     // Returns the value if it is surely one of its type, else any.
     Sum fitting(int type, Sum value) {
         const Interval limits = limits_of(type);
-        if (limits.holds(interval(value))) return value;
+        if (is_wide_ || limits.holds(interval(value))) return value;
         if (value.is_constant() && type < 0) return {rest_of(value.constant, limits.high + 1), {}};
         return any_of(type);
     }
@@ -198,13 +200,16 @@ private:
         width = std::min(width, FAR);
         Wide first = pointer.sum.constant, last = plus(first, width);
         std::vector<Step> steps;
-        for (const Term &term : pointer.sum.terms) {
-            const Interval range = state_->range(term.variable), one = state_->range(term);
+        const auto step = [&](Wide factor, const Interval &range) {
+            const Interval one = hull_of({times(factor, range.low), times(factor, range.high)});
             first = plus(first, one.low);
             last = plus(last, one.high);
-            if (range.high > range.low)
-                steps.push_back({size_of(term.factor), range.high - range.low + 1});
-        }
+            if (range.high > range.low) steps.push_back({size_of(factor), range.high - range.low + 1});
+        };
+        if (pointer.sum.terms.size() > 2 && state_->has_facts())
+            for (const State::Group &one : state_->groups(pointer.sum.terms, true)) step(one.factor, one.range);
+        else
+            for (const Term &term : pointer.sum.terms) step(term.factor, state_->range(term.variable));
         const Rectangle found =
             within(rectangle(first, last, width, std::move(steps)), ends.low, ends.high + width);
         auto &[reads, writes] = found_[index];
@@ -447,7 +452,7 @@ private:
             const Wide farthest = std::max(size_of(range.low), size_of(range.high));
             return fresh(0, std::min<Wide>(1, farthest));
         }
-        if (limits.holds(range)) return a;
+        if (is_wide_ || limits.holds(range)) return a;
         if (!a.is_constant()) return any_of(type);
         return {rest_of(a.constant - limits.low, limits.high - limits.low + 1) + limits.low, {}};
     }
@@ -621,7 +626,7 @@ private:
     Value assign(const Operation &op) {
         Value found = value(op.parts[0]);
         if (!state_) return zero();
-        if (found.kind == Value::POINTER && depths_[op.place] < depth_) {
+        if (found.kind == Value::POINTER && depths_[op.place] < depth_ && moves_[op.place] != depth_) {
             widen(found, "a pointer that a loop changes");
             found = Value();
         }
@@ -653,62 +658,302 @@ private:
         return {};
     }
 
+    // A loop while it is run. Of each counter: its value before the loop and at the top of a turn, the range of what a
+    // turn changes it by, its own variable, and whether it is followed. A counter that may leave its type is not.
+    struct Turning {
+        struct Counted {
+            Value begin, top;
+            Interval by;
+            std::int32_t own = -1;
+            bool is_followed = false;
+        };
+
+        explicit Turning(const Operation &of) : op(of), counted(of.counters.size()) {}
+
+        bool follows(std::size_t slot) const {
+            for (std::size_t at = 0; at < counted.size(); at++)
+                if (op.counters[at].slot == slot) return counted[at].is_followed;
+            return false;
+        }
+        std::ptrdiff_t many() const {
+            return std::count_if(counted.begin(), counted.end(), [](const Counted &one) { return one.is_followed; });
+        }
+
+        const Operation &op;
+        std::vector<Counted> counted;
+        Wide last = -1;         // the last turn, from 0 on
+        bool has_turns = true;  // false: there is surely none
+    };
+
     Value loop(const Operation &op) {
-        const Operation &condition = op.parts[0], &body = op.parts[1], &step = op.parts[2];
         const Some some(*this);
-        const Induction *counter = op.induction ? &*op.induction : nullptr;
-        const Value begin = counter ? known(counter->slot) : Value();
+        Turning turning(op);
+        for (std::size_t at = 0; at < op.counters.size(); at++) {
+            const Counter &counter = op.counters[at];
+            Value &begin = turning.counted[at].begin = known(counter.slot);
+            turning.counted[at].is_followed = begin.kind == (counter.type ? Value::NUMBER : Value::POINTER);
+        }
         depth_++;
-        forget(op.assigned, "a pointer that a loop changes");
-        State after = *state_;
+        const State before = *state_;
         Maybe top;
-        bool has_turns = true;
-        if (begin.kind == Value::NUMBER) top = counting(begin.sum, after, condition, op, has_turns);
-        if (!top && has_turns) {
-            state_ = after;
-            top = decide(condition, op.is_met).yes;
-            counter = nullptr;
+        for (std::ptrdiff_t many = -1; many != turning.many() && turning.has_turns;) {
+            many = turning.many();
+            state_ = before;
+            forget_turns(turning);
+            top = many ? counting(turning) : op.is_first ? state_ : decide(op.parts[0], op.is_met).yes;
         }
         if (top) {
+            const std::vector<int> moves = moves_;
+            for (const Counter &counter : op.counters)
+                if (turning.follows(counter.slot)) moves_[counter.slot] = depth_;
             entries_.push_back(*top);
             state_ = *top;
-            block(body.parts);
+            block(op.parts[1].parts);
             entries_.pop_back();
             state_ = std::move(top);
-            forget(op.assigned, "", counter ? counter->slot : SIZE_MAX);
-            value(step);
+            end_turn(turning);
+            value(op.parts[2]);
+            moves_ = moves;
         }
         depth_--;
-        state_ = std::move(after);
+        state_ = before;
+        forget_turns(turning);
+        for (std::size_t at = 0; at < op.counters.size(); at++)
+            if (turning.counted[at].is_followed) state_->slots[op.counters[at].slot] = left(turning, at);
         return {};
     }
 
-    // Returns the state at the top of a turn, with the counter as a sum that starts at `begin`. None: that is not
-    // proven, or there is surely no turn.
-    Maybe counting(const Sum &begin, const State &after, const Operation &condition, const Operation &op,
-                   bool &has_turns) {
-        const auto &[slot, type, sign] = *op.induction;
-        state_ = after;
-        const Sum distance = number(op.parts[3]);
-        if (!state_ || !distance.is_constant() || distance.constant == 0) return std::nullopt;
-        const Wide by = sign * distance.constant;
-        const Interval limits = limits_of(type), first = interval(begin);
-        Sum counter;
-        if (is_dense(begin, size_of(by))) {
-            counter = by > 0 ? fresh(first.low, limits.high) : fresh(limits.low, first.high);
-        } else {
-            const Wide turns = by > 0 ? floored(limits.high - first.low, by)
-                                      : floored(first.high - limits.low, -by);
-            counter = added(begin, scaled(fresh(0, std::max<Wide>(turns, 0)), by));
+    // Forgets what the turns of a loop change, but for its counters.
+    void forget_turns(const Turning &turning) {
+        std::vector<Assigned> others;
+        for (const Assigned &one : turning.op.assigned)
+            if (!turning.follows(one.slot)) others.push_back(one);
+        forget(others, "a pointer that a loop changes");
+    }
+
+    // Returns the state at the top of a turn. A counter is what it was before the loop, and as much more as the turns
+    // before have added. None: there is surely no turn. Counters for which that is not proven are no longer followed.
+    Maybe counting(Turning &turning) {
+        Wide most = MOST_TURNS;
+        for (std::size_t at = 0; at < turning.counted.size(); at++) {
+            const Counter &counter = turning.op.counters[at];
+            Turning::Counted &one = turning.counted[at];
+            if (!one.is_followed) continue;
+            one.by = distance(counter, number(turning.op.parts[3 + at]));
+            if (!state_) throw TooMuch();
+            const Interval first = interval(one.begin.sum);
+            const bool is_sum = counter.way == '+', is_known = one.by.low == one.by.high;
+            const bool is_up = is_sum ? one.by.low > 0 : one.by.low > 0 && first.low >= 0;
+            one.is_followed = (is_up || (is_sum && one.by.high < 0)) && (counter.type || (is_sum && is_known));
+            if (!one.is_followed || !is_sum || !counter.type || !is_known) continue;
+            const Interval limits = limits_of(counter.type);
+            most = std::min(most, std::max<Wide>(0, is_up ? floored(limits.high - first.low, one.by.low)
+                                                          : floored(first.high - limits.low, -one.by.low)));
         }
-        state_->slots[slot] = Value::number(counter);
-        if (is_common(begin)) make_common(counter);
-        Maybe top = decide(condition, op.is_met).yes;
-        if (!top) return has_turns = false, top;
-        const Interval range = top->interval(counter);
-        const bool stays = top->slots[slot] == Value::number(counter) &&
-                           range.high + by <= limits.high && range.low + by >= limits.low;
-        return stays ? std::move(top) : std::nullopt;
+        if (!turning.many()) return state_;
+        const State before = *state_;
+        Maybe top = turned(turning, most, true);
+        if (!top || turning.many() == proven(*top, turning)) return drop(std::move(top), turning);
+        state_ = before;  // arithmetic in the condition may leave its type before the condition ends the loop
+        is_wide_ = true;
+        try {
+            top = turned(turning, most, false);
+        } catch (const TooWide &) {
+            top.reset();
+        }
+        is_wide_ = false;
+        if (top && turning.last < most) {
+            state_ = before;
+            const Wide guess = turning.last;
+            top = turned(turning, guess + 1, false);
+            if (top && turning.last > guess) top.reset();
+            if (top) return drop(std::move(top), turning);
+        }
+        turning.has_turns = true;
+        state_ = before;
+        return drop(turned(turning, most, true), turning);
+    }
+
+    // Returns the state at the top of a turn, if it is no later one than `most`.
+    Maybe turned(Turning &turning, Wide most, bool may_be_dense) {
+        const Operation &op = turning.op;
+        const Sum turn = fresh(0, most);
+        const bool is_alone = may_be_dense && turning.many() == 1 && !op.is_first;
+        bool is_dense_one = false;
+        for (std::size_t at = 0; at < turning.counted.size(); at++) {
+            Turning::Counted &one = turning.counted[at];
+            if (!one.is_followed) continue;
+            is_dense_one = is_alone && is_dense(one.begin.sum, size_of(one.by.low)) && op.counters[at].type &&
+                           op.counters[at].way == '+' && one.by.low == one.by.high;
+            one.top = {one.begin.kind, one.begin.parameter, at_top(op.counters[at], one, turn, is_dense_one)};
+            state_->slots[op.counters[at].slot] = one.top;
+        }
+        if (is_turn_common(turning))
+            for (const auto &one : turning.counted)
+                if (one.is_followed && is_common(one.begin.sum)) make_common(one.top.sum);
+        Maybe first;
+        if (op.is_first) {
+            first = state_;
+            limit_turn(*first, turn, 0, 0);
+            for (const auto &one : turning.counted)
+                if (one.is_followed && one.own >= 0) first->limit(one.own, own_at_first(*first, one));
+            if (turn.is_constant()) state_.reset();
+            else limit_turn(*state_, turn, 1, most);
+        }
+        Maybe top = state_ ? ask(turning, turn) : std::nullopt;
+        if (op.is_first) top = join(std::move(first), std::move(top));
+        turning.has_turns = top.has_value();
+        if (!top) return turning.last = -1, top;
+        turning.last = turn.is_constant() ? Wide(0) : top->range(turn.terms[0].variable).high;
+        if (is_dense_one) {
+            const auto &one = *std::find_if(turning.counted.begin(), turning.counted.end(),
+                                            [](const auto &any) { return any.is_followed; });
+            const Interval range = top->interval(one.top.sum), begin = top->interval(one.begin.sum);
+            turning.last = one.by.low > 0 ? floored(range.high - begin.low, one.by.low)
+                                          : floored(begin.high - range.low, -one.by.low);
+        }
+        return top;
+    }
+
+    static void limit_turn(State &state, const Sum &turn, Wide low, Wide high) {
+        if (!turn.is_constant()) state.limit(turn.terms[0].variable, {low, high});
+    }
+
+    // Returns the range of a counter's own variable in the first turn.
+    static Interval own_at_first(const State &state, const Turning::Counted &one) {
+        return one.top.sum.terms.size() == 1 && one.top.sum.constant == 0 ? state.interval(one.begin.sum) : Interval{0, 0};
+    }
+
+    // Returns by how much a turn changes a counter. Not known: it has no way that is followed.
+    Interval distance(const Counter &counter, const Sum &by) const {
+        if (!state_) return {};
+        const Interval range = interval(by);
+        return hull_of({times(range.low, counter.factor), times(range.high, counter.factor)});
+    }
+
+    Sum at_top(const Counter &counter, Turning::Counted &one, const Sum &turn, bool is_dense_one) {
+        const Interval first = interval(one.begin.sum);
+        const Interval limits = counter.type ? limits_of(counter.type) : Interval{};
+        const auto own = [&](Wide low, Wide high) {
+            const Sum made = fresh(low, high);
+            one.own = made.is_constant() ? -1 : made.terms[0].variable;
+            return made;
+        };
+        one.own = -1;
+        if (counter.way == '*') return own(first.low, limits.high);
+        if (counter.way == '/') return own(0, first.high);
+        if (is_dense_one) return one.by.low > 0 ? own(first.low, limits.high) : own(limits.low, first.high);
+        if (one.by.low == one.by.high) return added(one.begin.sum, scaled(turn, one.by.low));
+        const Wide room = one.by.low > 0 ? limits.high - first.low : first.high - limits.low;
+        return added(one.begin.sum, one.by.low > 0 ? own(0, room) : own(-room, 0));
+    }
+
+    // Whether all work-items of a group are in the same turn: what they count by is common to them.
+    bool is_turn_common(const Turning &turning) const {
+        for (std::size_t at = 0; at < turning.counted.size(); at++)
+            if (turning.counted[at].is_followed && !is_common(turning.counted[at].begin.sum) &&
+                reads(turning.op.parts[0], turning.op.counters[at].slot))
+                return false;
+        return true;
+    }
+
+    static bool reads(const Operation &op, std::size_t slot) {
+        if (op.rule == Rule::SLOT) return op.place == slot;
+        return std::any_of(op.parts.begin(), op.parts.end(), [&](const Operation &part) { return reads(part, slot); });
+    }
+
+    // Returns the state where a loop goes on. `i != n` is `i < n` for a counter that comes to it one by one.
+    Maybe ask(const Turning &turning, const Sum &turn) {
+        const Operation &condition = turning.op.parts[0];
+        if (condition.rule == Rule::COMPARE && condition.text == "!=" && !turn.is_constant() &&
+            is_steady(condition, turning)) {
+            const Sum distance = added(number(condition.parts[0]), number(condition.parts[1]), -1);
+            const std::int32_t variable = turn.terms[0].variable;
+            State first = *state_;
+            first.limit(variable, {0, 0});
+            const Interval begin = first.interval(distance);
+            for (const Term &term : distance.terms) {
+                if (term.variable != variable) continue;
+                const bool is_up = term.factor == 1 && begin.high <= 0, is_down = term.factor == -1 && begin.low >= 0;
+                if (is_up || is_down) {
+                    Operation ends = condition;
+                    ends.text = is_up ? "<" : ">";
+                    return decide(ends, turning.op.is_met).yes;
+                }
+            }
+        }
+        return decide(condition, turning.op.is_met).yes;
+    }
+
+    // Whether a value only changes by the counters of a loop.
+    static bool is_steady(const Operation &op, const Turning &turning) {
+        switch (op.rule) {
+        case Rule::SLOT:
+            for (const Assigned &one : turning.op.assigned)
+                if (one.slot == op.place && !turning.follows(one.slot)) return false;
+            return true;
+        case Rule::CONSTANT: case Rule::ARGUMENT: case Rule::CAST: case Rule::BINARY: case Rule::NEGATIVE:
+        case Rule::COMPARE: case Rule::QUERY:
+            return std::all_of(op.parts.begin(), op.parts.end(),
+                               [&](const Operation &part) { return is_steady(part, turning); });
+        default: return false;
+        }
+    }
+
+    // Counts the counters that surely do not leave their types when the turn ends.
+    std::ptrdiff_t proven(const State &top, const Turning &turning) const {
+        std::ptrdiff_t many = 0;
+        for (std::size_t at = 0; at < turning.counted.size(); at++)
+            many += turning.counted[at].is_followed && stays(top, turning, at);
+        return many;
+    }
+
+    Maybe drop(Maybe top, Turning &turning) const {
+        if (!top) return top;
+        std::vector<bool> stay;
+        for (std::size_t at = 0; at < turning.counted.size(); at++) stay.push_back(stays(*top, turning, at));
+        for (std::size_t at = 0; at < stay.size(); at++) turning.counted[at].is_followed &= stay[at];
+        return top;
+    }
+
+    static bool stays(const State &top, const Turning &turning, std::size_t at) {
+        const Counter &counter = turning.op.counters[at];
+        const Turning::Counted &one = turning.counted[at];
+        if (!one.is_followed || !(top.slots[counter.slot] == one.top)) return false;
+        if (!counter.type) return turning.last < MOST_TURNS;
+        const Interval range = top.interval(one.top.sum), limits = limits_of(counter.type);
+        if (counter.way == '/') return true;
+        if (counter.way == '*') return range.low >= 0 && times(range.high, one.by.high) <= limits.high;
+        return range.high + one.by.high <= limits.high && range.low + one.by.low >= limits.low;
+    }
+
+    // Goes on to the step of a loop, where nothing is known of what its body changes but its counters.
+    void end_turn(const Turning &turning) {
+        std::vector<Assigned> others;
+        for (const Assigned &one : turning.op.assigned)
+            if (!turning.follows(one.slot)) others.push_back(one);
+        forget(others, "");
+        for (std::size_t at = 0; at < turning.counted.size(); at++) {
+            const Counter &counter = turning.op.counters[at];
+            const Turning::Counted &one = turning.counted[at];
+            if (!one.is_followed || counter.in_step) continue;
+            Value &found = state_->slots[counter.slot];
+            if (counter.way == '+' && one.by.low == one.by.high) found.sum = added(found.sum, {one.by.low, {}});
+            else found = Value::number(any_of(counter.type));
+        }
+    }
+
+    // Returns the value of a counter behind a loop. A turn that was left early may have changed it once more, and so may
+    // the condition that ended the loop.
+    Value left(const Turning &turning, std::size_t at) {
+        const Counter &counter = turning.op.counters[at];
+        const Turning::Counted &one = turning.counted[at];
+        if (counter.way == '+' && one.by.low == one.by.high && turning.last < MOST_TURNS) {
+            Value found = one.begin;
+            found.sum = added(found.sum, scaled(fresh(0, turning.last + 2), one.by.low));
+            if (!counter.type || limits_of(counter.type).holds(interval(found.sum))) return found;
+        }
+        return counter.type ? Value::number(any_of(counter.type)) : Value();
     }
 
     // Whether a sum of several values leaves no gap and spans a step of a loop.
@@ -873,6 +1118,8 @@ private:
     std::array<std::array<Sum, 3>, 3> ids_;  // of all, within the group, of the group
     int depth_ = 0, steps_ = 0, deep_ = 0;
     std::vector<int> depths_;               // of slots: how many loops they were declared in
+    std::vector<int> moves_;                // of slots that a loop counts with: in how many loops that is
+    bool is_wide_ = false;                  // whether arithmetic is taken to stay in its type, for a guess
     std::vector<State> entries_;            // states at the begin of open loops and switches
     std::vector<std::vector<Way>> returns_;
 };

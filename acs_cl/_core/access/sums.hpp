@@ -151,6 +151,11 @@ struct Value {
 
 // What is known at one place of a body: its variables, ranges of the variables of sums, and of whole sums.
 class State {
+    struct Fact {
+        Terms terms;
+        Interval range;
+    };
+
 public:
     std::vector<Value> slots;
     std::vector<Interval> ranges;
@@ -171,9 +176,49 @@ public:
         return hull_of({times(term.factor, one.low), times(term.factor, one.high)});
     }
 
+    // A part of a sum: so many times a sum of variables, of which more may be known than the ranges of these.
+    struct Group {
+        Wide factor;
+        Interval range;
+        bool is_dense;  // whether the inner sum has all values of its range
+    };
+
+    // Returns the parts of a sum: what facts are known of, the longest first, and single variables.
+    std::vector<Group> groups(const Terms &terms, bool only_dense = false) const {
+        std::vector<Group> made;
+        std::vector<bool> is_used(terms.size());
+        std::vector<const Fact *> known;
+        for (const Fact &fact : facts_)
+            if (fact.terms.size() <= terms.size()) known.push_back(&fact);
+        std::stable_sort(known.begin(), known.end(),
+                         [](const Fact *a, const Fact *b) { return a->terms.size() > b->terms.size(); });
+        for (const Fact *fact : known) {
+            const auto [places, factor] = within(fact->terms, terms, is_used);
+            if (factor == 0) continue;
+            const bool is_all = is_dense(fact->terms);
+            if (only_dense && !is_all) continue;
+            const Interval own = without_facts(fact->terms);
+            made.push_back({factor, {std::max(own.low, fact->range.low), std::min(own.high, fact->range.high)}, is_all});
+            for (const std::size_t at : places) is_used[at] = true;
+        }
+        for (std::size_t at = 0; at < terms.size(); at++)
+            if (!is_used[at]) made.push_back({terms[at].factor, range(terms[at].variable), true});
+        return made;
+    }
+
+    bool has_facts() const { return !facts_.empty(); }
+
     // Returns the range of a sum.
     Interval interval(const Sum &value) const {
         Interval found = without_facts(value.terms);
+        if (value.terms.size() > 2 && !facts_.empty()) {
+            Interval inner{0, 0};
+            for (const Group &one : groups(value.terms)) {
+                const Interval part = hull_of({times(one.factor, one.range.low), times(one.factor, one.range.high)});
+                inner = {plus(inner.low, part.low), plus(inner.high, part.high)};
+            }
+            found = {std::max(found.low, inner.low), std::min(found.high, inner.high)};
+        }
         if (value.terms.size() > 1 && !facts_.empty()) {
             const auto [key, factor] = canonical(value.terms);
             if (const Fact *fact = find(key)) {
@@ -236,11 +281,6 @@ public:
     }
 
 private:
-    struct Fact {
-        Terms terms;
-        Interval range;
-    };
-
     Interval without_facts(const Terms &terms) const {
         Interval found{0, 0};
         for (const Term &term : terms) {
@@ -248,6 +288,40 @@ private:
             found = {plus(found.low, one.low), plus(found.high, one.high)};
         }
         return found;
+    }
+
+    // Returns where the terms of a fact are among others, and how many times they are there. 0: they are not.
+    static std::pair<std::vector<std::size_t>, Wide> within(const Terms &fact, const Terms &terms,
+                                                           const std::vector<bool> &is_used) {
+        std::vector<std::size_t> places;
+        Wide factor = 0;
+        std::size_t at = 0;
+        for (const Term &one : fact) {
+            while (at < terms.size() && terms[at].variable < one.variable) at++;
+            if (at == terms.size() || terms[at].variable != one.variable || is_used[at]) return {{}, 0};
+            if (terms[at].factor % one.factor != 0) return {{}, 0};
+            const Wide own = terms[at].factor / one.factor;
+            if (factor != 0 && own != factor) return {{}, 0};
+            factor = own;
+            places.push_back(at);
+        }
+        return {std::move(places), factor};
+    }
+
+    // Whether a sum has all values from its lowest to its highest one.
+    bool is_dense(const Terms &terms) const {
+        std::vector<std::pair<Wide, Wide>> steps;
+        for (const Term &term : terms) {
+            const Interval &one = range(term.variable);
+            steps.emplace_back(size_of(term.factor), one.high - one.low);
+        }
+        std::sort(steps.begin(), steps.end());
+        Wide width = 1;
+        for (const auto &[step, more] : steps) {
+            if (step > width) return false;
+            width = plus(width, times(step, more));
+        }
+        return true;
     }
 
     // Returns the terms divided by their common factor, with the first factor above zero.

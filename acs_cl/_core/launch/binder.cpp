@@ -160,13 +160,17 @@ nb::object replaced(nb::handle access, nb::handle arguments, nb::handle reads, n
 
 }  // namespace
 
-Binder::Binder(nb::handle given, nb::handle functions, std::vector<std::uint16_t> needed, nb::handle asked,
-               nb::tuple besides)
-    : parameters(parameters_of(given)), numbers(std::move(needed)), more(std::move(besides)) {
-    for (std::uint16_t index : numbers) {
-        const char code = index < parameters.size() ? parameters[index].code : '\0';
-        if (code != 'P' && !is_number(code)) throw std::invalid_argument("ranges depend on numbers only");
-        is_told |= code == 'P';
+Binder::Binder(nb::handle given, nb::handle functions, nb::handle needed, nb::handle asked, nb::tuple besides)
+    : parameters(parameters_of(given)), more(std::move(besides)) {
+    for (nb::handle item : needed) {
+        const auto code = nb::cast<std::string>(item[2]);
+        const Needed one{nb::cast<std::uint16_t>(item[0]), nb::cast<std::uint16_t>(item[1]), code.at(0)};
+        const Parameter own = one.parameter < parameters.size() ? parameters[one.parameter] : Parameter{};
+        const bool is_part = own.code == 'v' && one.offset + number_bytes(one.code) <= own.nbytes;
+        if ((!is_part && (one.code != own.code || one.offset)) || (one.code != 'P' && !is_number(one.code)))
+            throw std::invalid_argument("ranges depend on numbers only");
+        is_told |= one.code == 'P';
+        numbers.push_back(one);
     }
     has_ranges = is_told || !functions.is_none();
     if (!functions.is_none()) try {
@@ -247,7 +251,7 @@ access::Launched Binder::launched(nb::handle global, nb::handle local, nb::handl
     access::Launched launch = launched_of(sizes);
     std::size_t at = 0;
     for (nb::handle value : values) {
-        if (const auto number = access::wide_of(value)) launch.numbers[numbers.at(at)] = *number;
+        if (const auto number = access::wide_of(value)) launch.numbers[numbers.at(at).place()] = *number;
         at++;
     }
     if (groups.is_none() || !(launch.local || group)) return launch;
@@ -352,10 +356,12 @@ nb::object Binder::bind(nb::handle home, nb::handle global, nb::handle local, nb
         turns.append(index);
         turns.append(taken.driven);
         spans.append(taken.spans.is_valid() ? taken.spans : nb::none());
-        const bool is_needed = std::find(numbers.begin(), numbers.end(), index) != numbers.end();
-        if (taken.spans.is_valid()) memories[index] = memory_of(taken.spans, taken.nbytes, is_told && is_needed);
-        if (is_needed && taken.is_value && PyBytes_GET_SIZE(taken.driven.ptr()) == Py_ssize_t(one.nbytes))
-            launch.numbers[index] = number_of(one.code, PyBytes_AS_STRING(taken.driven.ptr()));
+        if (taken.spans.is_valid()) memories[index] = memory_of(taken.spans, taken.nbytes, is_told_of(index));
+        if (taken.is_value && PyBytes_GET_SIZE(taken.driven.ptr()) == Py_ssize_t(one.nbytes))
+            for (const Needed &number : numbers)
+                if (number.parameter == index)
+                    launch.numbers[number.place()] =
+                        number_of(number.code, PyBytes_AS_STRING(taken.driven.ptr()) + number.offset);
         if (one.code != 'P') continue;
         if (taken.driven.is_none()) {
             lacking.resize(parameters.size(), Span{});
@@ -363,7 +369,7 @@ nb::object Binder::bind(nb::handle home, nb::handle global, nb::handle local, nb
         }
         const std::size_t pieces = taken.spans.is_valid() ? nb::len(taken.spans) : 0;
         const Span &own = memories[index].span;
-        if (is_needed && pieces) launch.numbers[index] = own.base == EVERYTHING ? FARTHEST : own.width;
+        if (pieces && is_needed(index)) launch.numbers[index] = own.base == EVERYTHING ? FARTHEST : own.width;
         is_known = is_known && taken.is_placed && pieces == 1;
         if (is_known) views.push_back(own);
     }
@@ -381,7 +387,7 @@ nb::object Binder::bind(nb::handle home, nb::handle global, nb::handle local, nb
     if (!access.is_valid()) access = access_of(nullptr, memories);
     if (is_known && is_counted && !is_told) {
         nb::list all;
-        for (std::uint16_t index : numbers) all.append(python_number(launch.numbers.at(index)));
+        for (const Needed &one : numbers) all.append(python_number(launch.numbers.at(one.place())));
         counted = nb::tuple(all);
     }
     return named(type, nb::make_tuple(nb::tuple(pointers), nb::tuple(values), access, nb::tuple(spans), counted, outside));
@@ -439,7 +445,7 @@ nb::list Binder::outcomes(nb::handle access) {
         const bool starts = launch.offset != access::Launched::Three{};
         const nb::object local = launch.local ? sizes_of(*launch.local, launch.axes) : nb::none();
         nb::list needed;
-        for (std::uint16_t index : numbers) needed.append(python_number(launch.numbers.at(index)));
+        for (const Needed &one_of : numbers) needed.append(python_number(launch.numbers.at(one_of.place())));
         nb::dict views;
         std::size_t view = 0;
         for (std::size_t index = 0; index < parameters.size(); index++)
@@ -454,11 +460,16 @@ nb::list Binder::outcomes(nb::handle access) {
 
 void add_binder(nb::module_ &module) {
     nb::class_<Binder>(module, "Binder")
-        .def(nb::init<nb::handle, nb::handle, std::vector<std::uint16_t>, nb::handle, nb::tuple>(),
+        .def(nb::init<nb::handle, nb::handle, nb::handle, nb::handle, nb::tuple>(),
              nb::arg("parameters"), nb::arg("functions").none(), nb::arg("numbers"), nb::arg("group").none(),
              nb::arg("more"))
         .def_ro("has_ranges", &Binder::has_ranges)
-        .def_ro("numbers", &Binder::numbers)
+        .def_prop_ro("numbers", [](const Binder &self) {
+            nb::list made;
+            for (const Binder::Needed &one : self.numbers)
+                made.append(nb::make_tuple(one.parameter, one.offset, std::string(1, one.code)));
+            return made;
+        })
         .def_rw("most", &Binder::most)
         .def_prop_ro("runs", &Binder::runs)
         .def("bind", &Binder::bind, nb::arg("home"), nb::arg("global_size"), nb::arg("local_size").none(),

@@ -53,11 +53,20 @@ public:
         std::map<Views, Narrowed> accesses;  // of some of them
     };
 
+    // A number that what launches reach depends on: a parameter's own, or one at an offset in a structure or a vector.
+    // 'P' as its code: the length of an argument in memory.
+    struct Needed {
+        std::uint16_t parameter, offset;
+        char code;
+
+        std::size_t place() const { return access::place_of(parameter, offset); }
+    };
+
     // `given`: code, mode, size and alignment of each parameter; a mode with 'o' says that all of it is overwritten. `functions`:
-    // those of the outline; None: launches touch all of their views. `needed`: parameters whose numbers matter to the
-    // outline, or to ranges that the program declares; those that have such are among them, and their lengths matter.
+    // those of the outline; None: launches touch all of their views. `needed`: the numbers that matter to the
+    // outline, each as a parameter, an offset and a code, or to ranges that the program declares; those that have such are among them, and their lengths matter.
     // `group`: the group size that the kernel asks for. `more`: spans that it reads and writes besides its arguments.
-    Binder(nb::handle given, nb::handle functions, std::vector<std::uint16_t> needed, nb::handle group,
+    Binder(nb::handle given, nb::handle functions, nb::handle needed, nb::handle group,
            nb::tuple more);
 
     const access::Reached &reached_of(const access::Outcome &outcome, std::size_t parameter) const {
@@ -68,7 +77,12 @@ public:
 
     // Whether the program declares ranges of the parameter.
     bool is_told_of(std::size_t parameter) const {
-        return is_told && std::find(numbers.begin(), numbers.end(), parameter) != numbers.end();
+        return is_told && is_needed(parameter);
+    }
+
+    // Whether a number of the parameter, or its length, matters.
+    bool is_needed(std::size_t parameter) const {
+        return std::any_of(numbers.begin(), numbers.end(), [&](const Needed &one) { return one.parameter == parameter; });
     }
 
     // Runs the outline, unless the result is known. Null: too many others were run, or the program has declared ranges,
@@ -99,7 +113,7 @@ public:
     std::int64_t runs() const { return outline ? outline->runs() : 0; }
 
     const std::vector<Parameter> parameters;
-    std::vector<std::uint16_t> numbers;
+    std::vector<Needed> numbers;
     bool has_ranges = false, is_told = false;  // `is_told`: the program declares some
     std::int64_t most = -1;  // runs of the outline, after which launches touch all of their views; below 0: no limit
     std::optional<access::Launched::Three> group;  // the local size that the kernel requires

@@ -75,8 +75,10 @@ void plan(nb::handle kernel, nb::handle table, nb::object name, nb::handle param
     for (std::size_t index = 0; known && index < std::min(known->parameters.size(), made->parameters.size()); index++)
         made->parameters[index].alignment = known->parameters[index].alignment;
     if (known && known->has_ranges) {
-        for (std::uint16_t index : known->numbers)
-            if (index >= made->parameters.size() || made->parameters[index].code != known->parameters[index].code)
+        if (known->numbers.size() > MOST_NEEDED) throw std::invalid_argument("ranges depend on too many numbers");
+        for (const auto &[index, offset, code] : known->numbers)
+            if (index >= made->parameters.size() || made->parameters[index].code != known->parameters[index].code ||
+                made->parameters[index].nbytes != known->parameters[index].nbytes)
                 throw std::invalid_argument("ranges depend on numbers only");
         made->overwrites |= known->is_told;
         made->binder = nb::borrow(binder);

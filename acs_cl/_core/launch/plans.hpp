@@ -23,7 +23,7 @@
 
 namespace acs_cl {
 
-constexpr std::size_t MOST_SIZES = 4096, MOST_PARAMETERS = 64;
+constexpr std::size_t MOST_SIZES = 4096, MOST_PARAMETERS = 64, MOST_NEEDED = 64;
 constexpr std::size_t MOST_BLOB = 1024;  // as epochs.MOST_ARGS_BYTES
 
 // A thing that may be replaced or forgotten while it is in use: when the GIL is given away, or Python is called. It
@@ -326,9 +326,9 @@ struct LaunchPlan : Forgettable<LaunchPlan> {
                   bool &leaves) const {
         if (!binder) return nullptr;
         if (is_told())
-            for (std::uint16_t index : binder->numbers)
-                if (parameters[index].code == 'P' && own(args, index).rows > 1) return nullptr;
-        char values[8 * MOST_PARAMETERS];
+            for (const Binder::Needed &one : binder->numbers)
+                if (one.code == 'P' && own(args, one.parameter).rows > 1) return nullptr;
+        char values[8 * MOST_NEEDED];
         const std::string_view key = numbers(bytes, args, values);
         Reach *reach = size.reaches.find(key);
         if (!reach) reach = new_reach(size, key, sizes, bytes, args, touched);
@@ -342,7 +342,7 @@ struct LaunchPlan : Forgettable<LaunchPlan> {
     // launch then stays whole.
     bool share_out(CutPlan &cut, const char *bytes, const Touched &touched, std::vector<Touched> &shares) const {
         if (!binder) return false;
-        char values[8 * MOST_PARAMETERS];
+        char values[8 * MOST_NEEDED];
         const std::string_view key = numbers(bytes, nullptr, values);
         std::vector<const Node *> written;
         shares.reserve(cut.bands.size());
@@ -434,21 +434,23 @@ struct LaunchPlan : Forgettable<LaunchPlan> {
 
     static const Span &own(PyObject *const *args, std::size_t at) { return reinterpret_cast<View *>(args[at])->span; }
 
+    // Returns the place of a number among the bytes of a launch.
+    std::size_t at(const Binder::Needed &number) const { return parameters[number.parameter].at + number.offset; }
+
     // Puts what ranges depend on: numbers, and the lengths of arguments where a program declares theirs.
     void put_numbers(access::Launched &launch, const char *bytes, PyObject *const *args) const {
-        for (std::uint16_t index : binder->numbers) {
-            const Parameter &one = parameters[index];
-            launch.numbers[index] = one.code == 'P' ? Wide(own(args, index).width) : number_of(one.code, bytes + one.at);
-        }
+        for (const Binder::Needed &one : binder->numbers)
+            launch.numbers[one.place()] = one.code == 'P' ? Wide(own(args, one.parameter).width)
+                                                          : number_of(one.code, bytes + at(one));
     }
     // Returns the same as bytes, one behind the other.
     std::string_view numbers(const char *bytes, PyObject *const *args, char *values) const {
         std::size_t many = 0;
-        for (std::uint16_t index : binder->numbers) {
-            const Parameter &one = parameters[index];
-            if (one.code == 'P') put(values + many, own(args, index).width);
-            else std::memcpy(values + many, bytes + one.at, one.nbytes);
-            many += one.nbytes;
+        for (const Binder::Needed &one : binder->numbers) {
+            const std::size_t nbytes = number_bytes(one.code);
+            if (one.code == 'P') put(values + many, own(args, one.parameter).width);
+            else std::memcpy(values + many, bytes + at(one), nbytes);
+            many += nbytes;
         }
         return {values, many};
     }

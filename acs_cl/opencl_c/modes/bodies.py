@@ -25,7 +25,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from acs_cl.opencl_c.modes import builtins
-from acs_cl.opencl_c.parse import clang
+from acs_cl.opencl_c.parse import clang, unsaid
 from acs_cl.opencl_c.parse import nodes as n
 from acs_cl.opencl_c.parse.nodes import Node
 from acs_cl.opencl_c.parse.tree import Cursor
@@ -138,6 +138,7 @@ class _Walk:
             children = clang.library().collect(cursor)
             parameters = tuple(n.convert(c) for c in children if c._kind_id == n.PARM_DECL)
             body = tuple(n.convert(c) for c in children if 200 <= c._kind_id < 300)
+            unsaid.complete(cursor, body)
             self.functions[key] = Function(cursor.spelling, parameters, body, ("result", key))
             self.order.append(self.functions[key])
             self.changed = True
@@ -248,7 +249,7 @@ class _Walk:
         if kind == n.DECL_REF_EXPR:
             return node.key != 0 and node.reference is None
         if kind == n.PAREN_EXPR or (kind == n.UNEXPOSED_EXPR and len(node.children) == 1):
-            return is_arrow(node) or self._is_lvalue(node.children[0])
+            return n.is_arrow(node) or self._is_lvalue(node.children[0])
         if kind == n.MEMBER_REF_EXPR:
             return bool(node.children) and (
                 node.children[0].shape == n.POINTER or self._is_lvalue(node.children[0])
@@ -266,7 +267,7 @@ class _Walk:
             return frozenset({_CONSTANT})
         if kind in (n.PAREN_EXPR, n.UNEXPOSED_EXPR) and len(node.children) == 1:
             child = node.children[0]
-            return self._value(child) if is_arrow(node) else self._place(child)
+            return self._value(child) if n.is_arrow(node) else self._place(child)
         if kind == n.MEMBER_REF_EXPR and node.children:
             child = node.children[0]
             return self._value(child) if child.shape == n.POINTER else self._place(child)
@@ -371,7 +372,7 @@ class _Walk:
         if len(node.children) > 1:
             return self._unknown_expression(node)
         child = node.children[0]
-        if is_arrow(node):
+        if n.is_arrow(node):
             return self._load(self._value(child), node)
         value = self._value(child)
         if node.shape == n.BOOL and child.shape == n.POINTER:
@@ -504,18 +505,6 @@ def _unknown(node: Node) -> Place:
     """Return the place that a pointer of unknown origin points to."""
     near = node.shape == n.POINTER and node.pointee_space in (n.LOCAL, n.PRIVATE)
     return _NEAR if near else _FAR
-
-
-def is_arrow(node: Node) -> bool:
-    """Tell whether this is `p->xy` on a vector's pointer, which the tree shows without a name."""
-    if node.kind != n.UNEXPOSED_EXPR or len(node.children) != 1:
-        return False
-    child = node.children[0]
-    return (
-        child.shape == n.POINTER
-        and child.pointee == n.VECTOR
-        and node.shape in (n.NUMBER, n.VECTOR)
-    )
 
 
 def variables(node: Node) -> set[int]:

@@ -6,15 +6,19 @@ Converting a node calls the C library about ten times; walking the result does n
 makes a fixed point over several functions cheap.
 """
 
+# Long because: one conversion of every kind of node and type.
+
 from __future__ import annotations
 
 import ctypes
+from typing import NamedTuple
 
 from acs_cl.opencl_c.parse import clang
 from acs_cl.opencl_c.parse.tree import Collect, Cursor, Type
 
 # Kinds of libclang's cursors, by the numbers of its C interface.
 STRUCT_DECL, UNION_DECL, ENUM_DECL = 2, 3, 5
+_FIELD_DECL = 6
 FUNCTION_DECL, VAR_DECL, PARM_DECL, TYPEDEF_DECL = 8, 9, 10, 20
 UNEXPOSED_EXPR, DECL_REF_EXPR, MEMBER_REF_EXPR, CALL_EXPR = 100, 101, 102, 103
 BLOCK_EXPR, INTEGER_LITERAL, FLOATING_LITERAL, STRING_LITERAL = 105, 106, 107, 109
@@ -26,7 +30,8 @@ OFFSET_EXPR = 199  # ours: the parser shows `offsetof(t, m[i])` as a conversion 
 UNEXPOSED_STMT = 200
 LABEL, COMPOUND, CASE, DEFAULT, IF, SWITCH, WHILE, DO, FOR = range(201, 210)
 GOTO, INDIRECT_GOTO, CONTINUE, BREAK, RETURN_STMT, GCC_ASM_STMT = range(210, 216)
-MS_ASM_STMT, DECL_STMT = 229, 231
+MS_ASM_STMT, NULL_STMT, DECL_STMT = 229, 230, 231
+_STATIC_ASSERT = 602
 
 # Shape of a type, as far as pointers go.
 NUMBER, VECTOR, POINTER, ARRAY, RECORD, BOOL, VOID, OTHER = range(8)
@@ -42,6 +47,9 @@ _INTEGERS |= {13: 8, 14: 8, 16: 16, 17: 32, 18: 64}
 _RESERVED = frozenset({11, 19, 23})
 """`unsigned long long`, `long long`, `long double`."""
 _RECORD, _VECTORS, _ARRAYS = 105, frozenset({113, 176}), frozenset({112, 114, 115})
+_CONSTANT_ARRAY = 112
+MOST_PARTS = 64
+"""Numbers of a structure, a vector or an array that are told apart."""
 
 # Address spaces, as libclang numbers them for OpenCL.
 GLOBAL, LOCAL, CONSTANT, PRIVATE, GENERIC = 1, 2, 3, 4, 5
@@ -64,13 +72,21 @@ _DECAYED = frozenset(
 _LITERALS = frozenset({INTEGER_LITERAL, CHARACTER_LITERAL, SIZEOF_EXPR, OFFSET_EXPR})
 
 
+class Part(NamedTuple):
+    """A whole number in a structure, a vector or an array."""
+
+    offset: int  # in bytes
+    number: int  # its bits, negative if unsigned
+    name: str  # behind that of the whole, as `.x` or `.dims[1]`
+
+
 class Node:
     """One expression, statement or variable."""
 
     __slots__ = (
-        "children", "is_null", "key", "kind", "literal", "name", "number", "operator", "pointee",
-        "pointee_bytes", "pointee_const", "pointee_space", "reference", "shape", "sizeless",
-        "space",
+        "bytes", "children", "component", "fields", "is_doubtful", "is_null", "key", "kind",
+        "literal", "name", "number", "offset", "operator", "parts", "pointee", "pointee_bytes",
+        "pointee_const", "pointee_space", "reference", "shape", "sizeless", "space",
     )  # fmt: skip
 
     kind: int
@@ -85,10 +101,54 @@ class Node:
     children: list[Node]
     sizeless: bool  # an array or a structure of no bytes, or of unknown size
     key: int  # identity of the declaration itself, or of the one it refers to
-    name: str
+    name: str  # of a variable, a reference or a member
+    bytes: int  # the size of a member or an element
+    offset: int  # of a member; below 0: it has no bytes of its own
+    parts: tuple[Part, ...]  # of a structure, a vector or an array; none: not told apart
+    fields: tuple[int, ...]  # offsets of what a list of values is for; none: not known
+    component: tuple[int, ...] | None  # components of a vector; none of them: not known
+    is_doubtful: bool  # whether what looks like components may be a value that is only read
     reference: Cursor | None  # cursor of the function that a reference names
     operator: int
     is_null: bool  # a constant zero that becomes a pointer
+
+
+def empty(kind: int) -> Node:
+    """Make a node of a kind that has nothing."""
+    node = Node()
+    node.kind = kind
+    node.shape = node.pointee = OTHER
+    node.space = node.pointee_space = node.key = node.operator = 0
+    node.number = node.pointee_bytes = node.bytes = 0
+    node.pointee_const = node.is_null = node.sizeless = node.is_doubtful = False
+    node.name, node.reference, node.literal = "", None, None
+    node.offset, node.component = -1, None
+    node.parts, node.fields = (), ()
+    node.children = []
+    return node
+
+
+def is_arrow(node: Node) -> bool:
+    """Tell whether this is `p->xy` on a vector's pointer, which the tree shows without a name."""
+    if node.kind != UNEXPOSED_EXPR or len(node.children) != 1:
+        return False
+    child = node.children[0]
+    return child.shape == POINTER and child.pointee == VECTOR and node.shape in (NUMBER, VECTOR)
+
+
+def is_component(node: Node) -> bool:
+    """Tell whether this is `p.xy` on a vector or its pointer, or may be. A variable that is only
+    read loses the space that it is in."""
+    child = node.children[0]
+    if is_arrow(node):
+        return True
+    if child.shape != VECTOR or node.shape not in (NUMBER, VECTOR):
+        return False
+    element = child.parts[0].number if child.parts else 0
+    if node.shape == NUMBER:
+        return node.number == element  # if not, it is `as_uint(v)`
+    own = node.parts[0].number if node.parts else 0
+    return own == element and child.space == node.space
 
 
 def is_expression(kind: int) -> bool:
@@ -131,15 +191,11 @@ class _Converter:
         self.lib = lib
         self.collect = collect
         self.reserved: dict[int, bool] = {}  # structures, by their declarations
+        self.parts: dict[object, tuple[Part, ...]] = {}  # by structure or vector
 
     def node(self, cursor: Cursor) -> Node:
-        node = Node()
-        kind = node.kind = cursor._kind_id
-        node.shape = node.pointee = OTHER
-        node.space = node.pointee_space = node.key = node.operator = 0
-        node.number = node.pointee_bytes = 0
-        node.pointee_const = node.is_null = node.sizeless = False
-        node.name, node.reference, node.literal = "", None, None
+        kind = cursor._kind_id
+        node = empty(kind)
         if is_expression(kind) or kind in (VAR_DECL, PARM_DECL):
             self._set_type(node, cursor.type)
         below = [child for child in self.collect(cursor) if not self._is_aside(child._kind_id)]
@@ -154,6 +210,15 @@ class _Converter:
             node.literal = self._constant(node, cursor)
         if kind == DECL_REF_EXPR:
             self._set_reference(node, cursor)
+        elif kind == MEMBER_REF_EXPR:
+            self._set_member(node, cursor)
+        elif kind == ARRAY_SUBSCRIPT_EXPR:
+            node.bytes = self._size(cursor.type.get_canonical())
+        elif kind == INIT_LIST:
+            self._set_fields(node, cursor, below)
+        elif kind == UNEXPOSED_EXPR and len(below) == 1 and is_component(node):
+            node.component = ()
+            node.is_doubtful = self._is_doubtful(node, cursor, below[0])
         elif kind in (VAR_DECL, PARM_DECL):
             node.key, node.name = identity(cursor.canonical), cursor.spelling
         elif kind in (BINARY_OPERATOR, COMPOUND_ASSIGNMENT):
@@ -173,6 +238,16 @@ class _Converter:
         return node.kind == UNEXPOSED_EXPR and node.shape == VOID
 
     @staticmethod
+    def _is_doubtful(node: Node, cursor: Cursor, below: Cursor) -> bool:
+        """Tell whether what looks like components may be a value of the same type."""
+        if node.shape != VECTOR or node.space or node.children[0].shape != VECTOR:
+            return False
+        own, inner = cursor.type.get_canonical(), below.type.get_canonical()
+        return own.element_count == inner.element_count and bool(
+            cursor.extent.end == below.extent.end
+        )
+
+    @staticmethod
     def _is_offset(node: Node, cursor: Cursor, below: list[Cursor]) -> bool:
         """Tell whether an apparent conversion to `size_t` begins before the expression it
         converts."""
@@ -184,7 +259,7 @@ class _Converter:
 
     @staticmethod
     def _is_aside(kind: int) -> bool:
-        return 40 <= kind < 100 or 400 <= kind < 500
+        return 40 <= kind < 100 or 400 <= kind < 500 or kind == _STATIC_ASSERT
 
     def _set_type(self, node: Node, spelled: Type) -> None:
         canonical = spelled.get_canonical()
@@ -196,12 +271,96 @@ class _Converter:
         node.space = canonical.get_address_space()
         if node.shape in (ARRAY, RECORD):
             node.sizeless = not self._size(canonical)
+        if node.shape in (ARRAY, RECORD, VECTOR):
+            node.parts = self._parts(canonical)
         if node.shape == POINTER:
             pointee = canonical.get_pointee()
             node.pointee_bytes = self._size(pointee)
             node.pointee = _CLASSES.get(pointee._kind_id, OTHER)
             node.pointee_space = pointee.get_address_space()
             node.pointee_const = pointee.is_const_qualified()
+
+    def _parts(self, canonical: Type) -> tuple[Part, ...]:
+        """Return the whole numbers in a type. None: there are none, or too many, or some of its
+        bytes are more than one thing."""
+        kind = canonical._kind_id
+        if kind in _VECTORS:
+            element, many = canonical.element_type.get_canonical()._kind_id, canonical.element_count
+            key: object = element, many
+        elif kind == _RECORD:
+            key = identity(canonical.get_declaration())
+        else:
+            key = None
+        found = self.parts.get(key) if key else None
+        if found is None:
+            found = ()
+            if not self._is_reserved(canonical):
+                made = self._parts_in(canonical, 0, "")
+                found = () if made is None or len(made) > MOST_PARTS else tuple(made)
+            if key:
+                self.parts[key] = found
+        return found
+
+    def _parts_in(self, canonical: Type, at: int, name: str) -> list[Part] | None:
+        """Return the parts of a type at an offset. None: too many."""
+        kind = canonical._kind_id
+        if number := _INTEGERS.get(kind, 0):
+            return [Part(at, number, name)] if number != -1 else []
+        found: list[Part] = []
+        if kind in _VECTORS or kind == _CONSTANT_ARRAY:
+            element = canonical.element_type.get_canonical()
+            size, many = element.get_size(), canonical.element_count
+            if size <= 0 or many > MOST_PARTS:
+                return None
+            for index in range(many):
+                own = f".{'xyzw'[index] if many <= 4 else f's{index:x}'}"
+                inner = own if kind in _VECTORS else f"[{index}]"
+                if (made := self._parts_in(element, at + index * size, name + inner)) is None:
+                    return None
+                found += made
+        elif kind == _RECORD:
+            if canonical.get_declaration()._kind_id != STRUCT_DECL:
+                return []
+            for field in canonical.get_fields():
+                bits = self._offset(field)
+                if bits < 0:
+                    continue
+                inside = field.type.get_canonical()
+                made = self._parts_in(inside, at + bits, f"{name}.{field.spelling}")
+                if made is None:
+                    return None
+                found += made
+        return found if len(found) <= MOST_PARTS else None
+
+    def _offset(self, field: Cursor) -> int:
+        """Return where a member begins, in bytes. Below 0: it shares bytes with others."""
+        if self.lib.clang_Cursor_isBitField(field):
+            return -1
+        bits = int(self.lib.clang_Cursor_getOffsetOfField(field))
+        return bits // 8 if bits >= 0 and bits % 8 == 0 else -1
+
+    def _set_member(self, node: Node, cursor: Cursor) -> None:
+        node.name = cursor.spelling
+        field = cursor.referenced
+        if field is not None and field._kind_id == _FIELD_DECL:
+            node.offset = self._offset(field)
+            node.bytes = self._size(cursor.type.get_canonical())
+
+    def _set_fields(self, node: Node, cursor: Cursor, below: list[Cursor]) -> None:
+        """Find what the values of a list are for, unless it names that."""
+        canonical = cursor.type.get_canonical()
+        if any(self._is_named(one) for one in below):
+            node.parts = ()
+        elif canonical._kind_id == _CONSTANT_ARRAY:
+            size = canonical.element_type.get_size()
+            node.fields = tuple(size * at for at in range(min(canonical.element_count, MOST_PARTS)))
+        elif node.shape == RECORD:
+            offsets = tuple(map(self._offset, canonical.get_fields()))
+            node.fields = () if min(offsets, default=-1) < 0 else offsets
+
+    def _is_named(self, value: Cursor) -> bool:
+        """Tell whether a value is designated, as in `.x = 1`: the tree gives it no type."""
+        return value._kind_id == UNEXPOSED_EXPR and shape_of(value.type) in (VOID, OTHER)
 
     def _size(self, canonical: Type) -> int:
         """Return the bytes of a type. 0: the parser gives an error code below zero instead of a

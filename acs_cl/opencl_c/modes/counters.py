@@ -1,0 +1,127 @@
+"""Counters of loops: variables that each turn changes once, in the same way.
+
+Input: the operations of a loop, as `outline` makes them. Output: of each counter its variable, its
+type, by what it is changed and how, and whether that comes behind the body. Invariant: the change
+is made in every turn that another one follows. By what it is changed does not change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from acs_cl.opencl_c.outlines import Made
+
+_ALWAYS = frozenset(
+    {",", "r", "w", "rw", "rng", "esc", "=", "new", "post", "+", "in", "b", "c", "cmp", "neg", "~",
+     "!", "mm", "clamp", "24", "q", "call"}
+)  # fmt: skip
+"""Mades that evaluate all that they are made of, once."""
+_FIRST = frozenset({"and", "or", "?:", "if", "if met", "switch"})
+"""Those that evaluate the first part, once."""
+_CHANGES = frozenset({"=", "post"})
+_ASSIGNS = "=", "new", "post"  # no set, since a list may be looked up there
+_WAYS = {"*": "*", "<<": "*", "/": "/", ">>": "/"}
+
+
+class Change(NamedTuple):
+    """What a turn does to a variable."""
+
+    by: Made
+    how: int | str  # a factor of what is added, or `*`, or `/`
+
+
+def assignments(operation: Made) -> dict[int, int]:
+    """Count how often each variable is assigned in an operation."""
+    found: dict[int, int] = {}
+    left = [operation]
+    while left:
+        one = left.pop()
+        if one and one[0] in _ASSIGNS:
+            found[one[1]] = found.get(one[1], 0) + 1
+        left += [part for part in one if part.__class__ is list]
+    return found
+
+
+def reads(operation: Made) -> set[int]:
+    """Return the variables that an operation reads."""
+    found = set()
+    left = [operation]
+    while left:
+        one = left.pop()
+        if len(one) == 2 and one[0] == "s":
+            found.add(one[1])
+        else:
+            left += [part for part in one if part.__class__ is list]
+    return found
+
+
+def sure(operation: object) -> Iterator[Made]:
+    """Yield the assignments that an operation surely makes, once."""
+    if not isinstance(operation, list) or not operation:
+        return
+    name = operation[0]
+    if not isinstance(name, str):  # a list of operations
+        for part in operation:
+            yield from sure(part)
+        return
+    if name in _CHANGES:
+        yield operation
+    if name in _ALWAYS:
+        for part in operation[1:]:
+            yield from sure(part)
+    elif name in _FIRST:
+        yield from sure(operation[1])
+
+
+def counters(
+    types: Mapping[int, int], assigned: Mapping[int, int], body: list[Made], step: Made
+) -> list[Made]:
+    """Return the counters of a loop, as the outline has them. `types`: of the variables.
+    `assigned`: how often the loop assigns each. `body`: what surely runs in each turn."""
+    found: list[Made] = []
+    for part, in_step in ((body, False), (step, True)):
+        for operation in sure(part):
+            slot = operation[1]
+            if assigned[slot] != 1 or slot not in types:
+                continue
+            change = _change(slot, types[slot], operation[2])
+            if change and not (reads(change.by) & assigned.keys()) and not assignments(change.by):
+                found.append([slot, types[slot], change.by, change.how, in_step])
+    return found
+
+
+def _change(slot: int, kind: int, value: Made) -> Change | None:
+    """Return what the assigned value is, beside the old one. None: something else."""
+    if not kind:
+        if value[0] == "+" and value[1] == ["s", slot] and value[3]:
+            return Change(value[2], value[3])
+        return None
+    value = _inside(value, kind)
+    if value[0] != "b" or abs(value[2]) < abs(kind):
+        return None
+    _, sign, _, left, right = value
+    old = ["s", slot]
+    if sign == "+" and _inside(right, kind) == old:
+        left, right = right, left
+    if _inside(left, kind) != old:
+        return None
+    if sign in "+-":
+        return Change(right, 1 if sign == "+" else -1)
+    if sign in ("<<", ">>"):
+        right = ["b", "<<", 64, ["k", 1], right]
+    return Change(right, _WAYS[sign]) if sign in _WAYS else None
+
+
+def _inside(value: Made, kind: int) -> Made:
+    """Return a value without conversions that keep the bits of a type."""
+    while value[0] == "c" and abs(value[1]) >= abs(kind):
+        value = value[2]
+    return value
+
+
+def replaced(operation: Made, old: Made, new: Made) -> Made:
+    """Return an operation with another one in place of a part of it."""
+    if operation is old:
+        return new
+    return [replaced(part, old, new) if isinstance(part, list) else part for part in operation]
