@@ -57,14 +57,12 @@ def elements(rectangles: Any, size: int, limit: int) -> set[int]:
     """The elements of an array that rectangles of bytes stand for."""
     if rectangles is None:
         return set(range(limit))
+    end = limit * size
     return {
         byte // size
         for start, pitch, rows, width in rectangles
-        for row in range(rows)
-        for byte in range(
-            max(start + row * pitch, 0), min(start + row * pitch + width, limit * size), 1
-        )
-        if start + row * pitch < limit * size
+        for row in range(max(0, -(start + width) // pitch), min(rows, (end - start) // pitch + 1))
+        for byte in range(max(start + row * pitch, 0), min(start + row * pitch + width, end))
     }
 
 

@@ -536,7 +536,7 @@ def test_what_is_taught_has_to_fit() -> None:
     ):
         with pytest.raises(ValueError, match="does not fit"):
             core.native.plan(kernel, table, "fake", [wrong], PLAIN, None, (64, 0), 0)
-    body = core.native.Binder([("i", "", 4, 1)], [([], [], [], [])], [0], None, ())
+    body = core.native.Binder([("i", "", 4, 1)], [([], [], [], [])], [(0, 0, "i")], None, ())
     with pytest.raises(ValueError, match="numbers only"):
         core.native.plan(kernel, table, "fake", [("P", "r", 8, 0)], body, None, None, 0)
     with pytest.raises(TypeError):
@@ -556,7 +556,8 @@ def test_what_is_taught_has_to_fit() -> None:
 
 def test_declared_ranges_that_nobody_has_evaluated_are_not_known() -> None:
     """To ask for them ended the process."""
-    told = core.native.Binder([("P", "w", 8, 1), ("i", "", 4, 1)], None, [0, 1], None, ())
+    needed = [(0, 0, "P"), (1, 0, "i")]
+    told = core.native.Binder([("P", "w", 8, 1), ("i", "", 4, 1)], None, needed, None, ())
     with pytest.raises(ValueError, match="only a bind evaluates ranges"):
         told.reached((10,), None, None, [400, 3], None)
 

@@ -161,7 +161,7 @@ def _reached(signature: Signature, launch: Launch, group: tuple[int, ...]) -> Ma
         }
     made = binder(signature)
     numbers = dict(zip(NUMBERS, launch.numbers, strict=True))
-    needed = [numbers[signature.parameters[index].name] for index in made.numbers]
+    needed = [numbers[signature.parameters[index].name] for index, *_ in made.numbers]
     box = tuple((one, one + 1) for one in group) or None
     return made.reached(launch.size, launch.local, launch.offset, needed, box)
 

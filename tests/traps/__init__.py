@@ -30,6 +30,7 @@ FAMILIES = (
     "widths",
     "naming",
     "places",
+    "parts",
 )
 
 
