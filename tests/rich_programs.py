@@ -77,6 +77,7 @@ class RichWriter(Writer):
             self._vector, self._vector, self._vector, self._change_vector, self._change_vector,
             self._pair, self._change_pair, self._many, self._array, self._by_address,
             self._helper_of_values, self._row, self._count, self._count, self._count, self._move,
+            self._rows, self._rows,
         ])(depth)  # fmt: skip
 
     def integer(self, depth: int) -> str:
@@ -294,6 +295,50 @@ class RichWriter(Writer):
             scope[:] = old
         self.names += [one, two]
         return f"{declared} int {left} = 40; {text}"
+
+    def _rows(self, depth: int) -> str:
+        """Loops in loops that nothing but their conditions ends."""
+        chance = self.chance
+        one, two, j = self._fresh("e"), self._fresh("f"), self._fresh("j")
+        kept = [list(part) for part in self._scopes()]
+        name, array = chance.choice(self.pointers)
+        bound = chance.choice(["3", "4", "(n & 3)", "(u.x & 3)", one, "(g0 & 3)", "0"])
+        declared = f"int {j} = {chance.choice(self.names)};"
+        self.names += [j, one]
+        inner = chance.choice([
+            f"for (int {two} = 0; {two} < {bound}; {two}++)",
+            f"for (int {two} = {bound}; {two} > 0; {two} -= 2)",
+            f"int {two} = 0; for (; {two} != {bound}; {two} += 1)",
+            f"int {two} = {bound}; while ({two}-- > 0)",
+            f"for (int {two} = 1; {two} <= {bound}; {two} *= 2)",
+        ])  # fmt: skip
+        move = chance.choice(
+            [
+                f"{name}++;",
+                f"{name} += {chance.choice([2, 4, 'v.x'])};",
+                f"{j} += {chance.choice([1, 2, 'k.c'])};",
+                f"{j}++; {name} += 3;",
+            ]
+        )
+        again = chance.choice(
+            [
+                "",
+                f"{name} += {chance.choice([1, 4, 7, '-2'])};",
+                f"{j} += 5;",
+                f"if (g0 > 3) {name} += 2;",
+                f"{j} = {j} + {one};",
+            ]
+        )
+        touch = f"W({array}, {name}, {chance.choice(['0', j, one])}, {self.integer(1)});"
+        skips = chance.choice(["", "", "", f"if (({one} & 1) == 0) continue;"])
+        after = chance.choice(["", f"W({array}, {name}, {j}, 1);"])
+        for scope, old in zip(self._scopes(), kept, strict=True):
+            scope[:] = old
+        self.names.append(j)
+        return (
+            f"{declared} for (int {one} = 0; {one} < {chance.choice(['2', '3', '(m & 3)'])}; "
+            f"{one}++) {{ {skips} {inner} {{ {touch} {move} }} {again} {after} }}"
+        )
 
     def _scopes(self) -> tuple[list[Any], ...]:
         return (self.names, self.changing, self.pointers, self.vectors, self.pairs, self.manies,

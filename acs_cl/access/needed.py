@@ -106,7 +106,7 @@ class _Walk:
             self.visit(op[1], True)
             self.several(op[2:])
         elif name in _LOOPS:
-            _, _, condition, body, step, counters = op
+            _, _, condition, body, step, counters, _ = op
             self.visit(condition, True)
             self.several(body)
             self.several([step])

@@ -18,7 +18,7 @@ struct Layout {
     std::string_view items = "";
 };
 
-// n: a number; s: a variable; i: a parameter; o: an offset in it; f: a function; t: a type; x: a text; q: what is asked of a launch;
+// n: a number; s: a variable; i: a parameter; o: an offset in it; l: a loop; f: a function; t: a type; x: a text; q: what is asked of a launch;
 // a: assigned variables; p: an operation; b: a list of operations, as one; m: the same, as parts of this one.
 const std::map<std::string_view, Layout> LAYOUTS = {
     {"k", {Rule::CONSTANT, "n"}}, {"s", {Rule::SLOT, "s"}}, {"?", {Rule::UNKNOWN, "t"}}, {"a", {Rule::ARGUMENT, "it"}},
@@ -33,7 +33,7 @@ const std::map<std::string_view, Layout> LAYOUTS = {
     {"again", {Rule::AGAIN, "a"}}, {"switch", {Rule::SWITCH, "pab"}}, {"case", {Rule::CASE}},
     {"maybe", {Rule::MAYBE, "am"}}, {"return", {Rule::RETURN, "p"}}, {"leave", {Rule::LEAVE}},
     {"call", {Rule::CALL, "fmt"}}, {"if met", {Rule::IF, "ppp"}}, {"loop met", {Rule::LOOP, "apbp"}},
-    {"do", {Rule::LOOP, "apbp"}}, {"do met", {Rule::LOOP, "apbp"}}, {"part", {Rule::ARGUMENT, "iotx"}},
+    {"turns", {Rule::TURNS, "l"}}, {"do", {Rule::LOOP, "apbp"}}, {"do met", {Rule::LOOP, "apbp"}}, {"part", {Rule::ARGUMENT, "iotx"}},
 };
 
 const std::map<std::string_view, Query> QUERIES = {
@@ -130,6 +130,7 @@ private:
         if (rule == Rule::SEQUENCE) made.parts = several(given, 1);
         for (std::size_t at = 0; at < items.size(); at++) fill(made, items[at], nb::object(given[at + 1]));
         if (rule == Rule::LOOP) fill_counters(made, nb::object(given[5]));
+        if (rule == Rule::LOOP) made.loop = loop(nb::object(given[6]));
         depth_--;
         return made;
     }
@@ -140,6 +141,7 @@ private:
         case 's': made.place = slot(item); break;
         case 'i': made.place = nb::cast<std::size_t>(item); break;
         case 'o': made.place = place_of(made.place, nb::cast<std::size_t>(item)); break;
+        case 'l': made.loop = loop(item); break;
         case 'f':
             made.place = nb::cast<std::size_t>(item);
             if (made.place >= many_) throw std::invalid_argument("got no such function");
@@ -163,12 +165,24 @@ private:
     void fill_counters(Operation &made, const nb::object &counters) {
         for (nb::handle one : counters) {
             made.parts.push_back(operation(nb::object(one[2])));
+            made.counts_turns = made.counts_turns || asks_for_turns(made.parts.back());
             const nb::object how = one[3];
             const bool is_sum = !nb::isinstance<nb::str>(how);
             made.counters.push_back({slot(nb::object(one[0])), type_of(nb::object(one[1])),
                                      is_sum ? '+' : text_of(how).at(0), is_sum ? whole(how) : Wide(1),
                                      nb::cast<bool>(nb::object(one[4]))});
         }
+    }
+
+    static bool asks_for_turns(const Operation &op) {
+        return op.rule == Rule::TURNS || std::any_of(op.parts.begin(), op.parts.end(), asks_for_turns);
+    }
+
+    int loop(nb::handle given) {
+        const int number = nb::cast<int>(given);
+        if (number > 1 << 20) throw std::invalid_argument("got no loop");
+        if (number >= 0) to_.loops_ = std::max(to_.loops_, std::size_t(number) + 1);
+        return number;
     }
 
     static int type_of(nb::handle given) {

@@ -24,7 +24,7 @@ namespace nb = nanobind;
 enum class Rule : std::uint8_t {
     CONSTANT, SLOT, UNKNOWN, ARGUMENT, CAST, BINARY, NEGATIVE, COMPLEMENT, COMPARE, NOT, AND, OR, CHOICE,
     EXTREME, CLAMP, PRODUCT24, QUERY, SEQUENCE, PARAMETER, MOVED, INSIDE, TOUCH, TOUCH_SEVERAL, ESCAPE, ASSIGN,
-    NEW, POST, IF, LOOP, AGAIN, SWITCH, CASE, MAYBE, RETURN, LEAVE, CALL,
+    NEW, POST, TURNS, IF, LOOP, AGAIN, SWITCH, CASE, MAYBE, RETURN, LEAVE, CALL,
 };
 
 enum class Query : std::uint8_t {
@@ -58,6 +58,8 @@ struct Operation {
     std::vector<Operation> parts;
     std::vector<Assigned> assigned;
     std::vector<Counter> counters;
+    int loop = -1;           // the number of a loop that only its condition ends
+    bool counts_turns = false;  // a loop whose counters depend on the turns of loops in it
     bool is_first = false;   // a loop whose first turn asks for no condition
     bool is_met = false;     // work-items of a group wait for each other in what its condition decides
 };
@@ -127,12 +129,13 @@ public:
 
     const OutlinedFunction &function(std::size_t at) const { return functions_[at]; }
     std::size_t slots() const { return slots_; }
+    std::size_t loops() const { return loops_; }
 
 private:
     friend class OutlineReader;
 
     std::vector<OutlinedFunction> functions_;
-    std::size_t slots_ = 0;
+    std::size_t slots_ = 0, loops_ = 0;
     std::int64_t runs_ = 0;
 };
 

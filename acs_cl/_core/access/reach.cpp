@@ -46,6 +46,7 @@ public:
         state_.emplace().slots.assign(outline.slots(), Value{Value::MISSING, 0, {}});
         depths_.assign(outline.slots(), 0);
         moves_.assign(outline.slots(), 0);
+        turns_.resize(outline.loops());
         returns_.emplace_back();
         number_work_items();
         begin_ = *state_;
@@ -164,6 +165,7 @@ private:
         case Rule::ASSIGN: return assign(op);
         case Rule::NEW: return make(op);
         case Rule::POST: return post(op);
+        case Rule::TURNS: return Value::number(turns_of(op));
         case Rule::IF: return choose(op);
         case Rule::LOOP: return loop(op);
         case Rule::AGAIN: return again(op);
@@ -187,11 +189,11 @@ private:
     // ---- what is touched ----
 
     void widen(const Value &value, const std::string &why) {
-        if (value.kind == Value::POINTER) whole_.emplace(std::size_t(value.parameter), why);
+        if (!learning_ && value.kind == Value::POINTER) whole_.emplace(std::size_t(value.parameter), why);
     }
 
     void touch(const std::string &flags, const Value &pointer, Wide width) {
-        if (!state_ || pointer.kind != Value::POINTER) return;
+        if (!state_ || learning_ || pointer.kind != Value::POINTER) return;
         const std::size_t index = std::size_t(pointer.parameter);
         if (whole_.count(index)) return;
         const Interval ends = interval(pointer.sum);
@@ -682,6 +684,9 @@ private:
         const Operation &op;
         std::vector<Counted> counted;
         Wide last = -1;         // the last turn, from 0 on
+        bool is_sure = false;   // whether it is the last one for all work-items
+        std::optional<std::int32_t> turn;  // the variable of the turn
+        Maybe asked;            // the state in front of the condition, if the loop is one of a number
         bool has_turns = true;  // false: there is surely none
     };
 
@@ -695,12 +700,18 @@ private:
         }
         depth_++;
         const State before = *state_;
+        if (op.counts_turns) learn_turns(turning);
         Maybe top;
-        for (std::ptrdiff_t many = -1; many != turning.many() && turning.has_turns;) {
-            many = turning.many();
+        std::ptrdiff_t many_of_last = -1;
+        while (many_of_last != turning.many() && turning.has_turns) {
+            const std::ptrdiff_t many = many_of_last = turning.many();
             state_ = before;
             forget_turns(turning);
             top = many ? counting(turning) : op.is_first ? state_ : decide(op.parts[0], op.is_met).yes;
+        }
+        if (op.loop >= 0) {
+            turning.is_sure = !turning.has_turns || (top && many_of_last && ends_for_all(turning));
+            turns_[std::size_t(op.loop)] = turning.is_sure ? std::optional(turning.last + 1) : std::nullopt;
         }
         if (top) {
             const std::vector<int> moves = moves_;
@@ -721,6 +732,50 @@ private:
         for (std::size_t at = 0; at < op.counters.size(); at++)
             if (turning.counted[at].is_followed) state_->slots[op.counters[at].slot] = left(turning, at);
         return {};
+    }
+
+    // Runs the body of a loop once for any turn, to learn how many turns the loops in it have. What these count with has
+    // no value meanwhile, and nothing is noted: the body is run again.
+    void learn_turns(const Turning &turning) {
+        const Operation &op = turning.op;
+        for (std::size_t at = 3; at < op.parts.size(); at++) forget_turns_of(op.parts[at]);
+        const std::size_t many = returns_.back().size();
+        learning_++;
+        std::vector<Assigned> others;
+        for (const Assigned &one : op.assigned) {
+            const bool counts = turning.follows(one.slot);
+            if (!counts) others.push_back(one);
+            else state_->slots[one.slot] = one.type ? Value::number(any_of(one.type)) : Value();
+        }
+        forget(others, "a pointer that a loop changes");
+        entries_.push_back(*state_);
+        block(op.parts[1].parts);
+        entries_.pop_back();
+        learning_--;
+        returns_.back().erase(returns_.back().begin() + std::ptrdiff_t(many), returns_.back().end());
+    }
+
+    void forget_turns_of(const Operation &op) {
+        if (op.rule == Rule::TURNS) turns_[std::size_t(op.loop)].reset();
+        for (const Operation &part : op.parts) forget_turns_of(part);
+    }
+
+    Sum turns_of(const Operation &op) {
+        const std::optional<Wide> &known = turns_[std::size_t(op.loop)];
+        return known ? Sum{*known, {}} : any_of(64);
+    }
+
+    // Whether a loop that only its condition ends has the same turns for all work-items: the condition holds in all of
+    // them, and in none behind them.
+    bool ends_for_all(const Turning &turning) {
+        const Operation &condition = turning.op.parts[0];
+        if (condition.rule != Rule::COMPARE || !turning.turn || !is_steady(condition, turning)) return false;
+        state_ = turning.asked;
+        state_->limit(*turning.turn, {0, turning.last});
+        const bool holds = !branch(condition).no;
+        state_ = turning.asked;
+        state_->limit(*turning.turn, {turning.last + 1, turning.last + 1});
+        return holds && !branch(condition).yes;
     }
 
     // Forgets what the turns of a loop change, but for its counters.
@@ -755,19 +810,25 @@ private:
         Maybe top = turned(turning, most, true);
         if (!top || turning.many() == proven(*top, turning)) return drop(std::move(top), turning);
         state_ = before;  // arithmetic in the condition may leave its type before the condition ends the loop
+        const int deep = deep_, depth = depth_, learning = learning_;
+        const std::size_t calls = returns_.size(), entries = entries_.size();
         is_wide_ = true;
+        learning_++;
         try {
             top = turned(turning, most, false);
         } catch (const TooWide &) {
             top.reset();
+            deep_ = deep, depth_ = depth;
+            returns_.erase(returns_.begin() + std::ptrdiff_t(calls), returns_.end());
+            entries_.erase(entries_.begin() + std::ptrdiff_t(entries), entries_.end());
         }
+        learning_ = learning;
         is_wide_ = false;
         if (top && turning.last < most) {
             state_ = before;
             const Wide guess = turning.last;
             top = turned(turning, guess + 1, false);
-            if (top && turning.last > guess) top.reset();
-            if (top) return drop(std::move(top), turning);
+            if (top && turning.last <= guess) return drop(std::move(top), turning);
         }
         turning.has_turns = true;
         state_ = before;
@@ -778,6 +839,8 @@ private:
     Maybe turned(Turning &turning, Wide most, bool may_be_dense) {
         const Operation &op = turning.op;
         const Sum turn = fresh(0, most);
+        turning.turn.reset();
+        if (!turn.is_constant()) turning.turn = turn.terms[0].variable;
         const bool is_alone = may_be_dense && turning.many() == 1 && !op.is_first;
         bool is_dense_one = false;
         for (std::size_t at = 0; at < turning.counted.size(); at++) {
@@ -800,12 +863,14 @@ private:
             if (turn.is_constant()) state_.reset();
             else limit_turn(*state_, turn, 1, most);
         }
+        if (op.loop >= 0) turning.asked = state_;
         Maybe top = state_ ? ask(turning, turn) : std::nullopt;
         if (op.is_first) top = join(std::move(first), std::move(top));
         turning.has_turns = top.has_value();
         if (!top) return turning.last = -1, top;
         turning.last = turn.is_constant() ? Wide(0) : top->range(turn.terms[0].variable).high;
         if (is_dense_one) {
+            turning.turn.reset();
             const auto &one = *std::find_if(turning.counted.begin(), turning.counted.end(),
                                             [](const auto &any) { return any.is_followed; });
             const Interval range = top->interval(one.top.sum), begin = top->interval(one.begin.sum);
@@ -950,7 +1015,8 @@ private:
         const Turning::Counted &one = turning.counted[at];
         if (counter.way == '+' && one.by.low == one.by.high && turning.last < MOST_TURNS) {
             Value found = one.begin;
-            found.sum = added(found.sum, scaled(fresh(0, turning.last + 2), one.by.low));
+            const Sum turns = turning.is_sure ? Sum{turning.last + 1, {}} : fresh(0, turning.last + 2);
+            found.sum = added(found.sum, scaled(turns, one.by.low));
             if (!counter.type || limits_of(counter.type).holds(interval(found.sum))) return found;
         }
         return counter.type ? Value::number(any_of(counter.type)) : Value();
@@ -1117,8 +1183,10 @@ private:
     bool is_varying_ = false;        // whether work-items of a group may differ on the condition
     std::array<std::array<Sum, 3>, 3> ids_;  // of all, within the group, of the group
     int depth_ = 0, steps_ = 0, deep_ = 0;
+    int learning_ = 0;  // runs around this one of which nothing is noted
     std::vector<int> depths_;               // of slots: how many loops they were declared in
     std::vector<int> moves_;                // of slots that a loop counts with: in how many loops that is
+    std::vector<std::optional<Wide>> turns_;  // by loop: how many it surely has each time
     bool is_wide_ = false;                  // whether arithmetic is taken to stay in its type, for a guess
     std::vector<State> entries_;            // states at the begin of open loops and switches
     std::vector<std::vector<Way>> returns_;

@@ -79,7 +79,7 @@ def counters(
 ) -> list[Made]:
     """Return the counters of a loop, as the outline has them. `types`: of the variables.
     `assigned`: how often the loop assigns each. `body`: what surely runs in each turn."""
-    found: list[Made] = []
+    found = _inner_counters(types, assigned, body)
     for part, in_step in ((body, False), (step, True)):
         for operation in sure(part):
             slot = operation[1]
@@ -89,6 +89,50 @@ def counters(
             if change and not (reads(change.by) & assigned.keys()) and not assignments(change.by):
                 found.append([slot, types[slot], change.by, change.how, in_step])
     return found
+
+
+def _inner_counters(
+    types: Mapping[int, int], assigned: Mapping[int, int], body: list[Made]
+) -> list[Made]:
+    """Return the variables that loops inside of a loop count with, and what changes them there, if
+    each turn of the outer loop runs all of these."""
+    sums: dict[int, list[Made]] = {}
+    many: dict[int, int] = {}
+    inner = list(_sure_loops(body))
+    for loop in inner:
+        own = assignments([loop[2], loop[3], loop[4]])
+        for slot, _, by, how, _ in loop[5]:
+            if isinstance(how, int) and loop[6] >= 0:
+                turns = ["b", "*", 64, ["turns", loop[6]], ["b", "*", 64, ["k", how], by]]
+                sums.setdefault(slot, []).append(turns)
+                many[slot] = many.get(slot, 0) + own[slot]
+    if not sums:
+        return []
+    for operation in sure(body):
+        slot = operation[1]
+        change = _change(slot, types[slot], operation[2]) if slot in sums else None
+        if change and isinstance(change.how, int):
+            sums[slot].append(["b", "*", 64, ["k", change.how], change.by])
+            many[slot] += 1
+    found = []
+    for slot, parts in sums.items():
+        by = parts[0]
+        for part in parts[1:]:
+            by = ["b", "+", 64, by, part]
+        if many[slot] == assigned[slot] and not (reads(by) & assigned.keys() or assignments(by)):
+            found.append([slot, types[slot], by, 1, False])
+    return found
+
+
+def _sure_loops(operation: Made) -> Iterator[Made]:
+    """Yield the loops that operations surely come to, once."""
+    for part in operation:
+        if not isinstance(part, list) or not part:
+            continue
+        if part[0] in ("loop", "loop met"):
+            yield part
+        elif part[0] == "," or isinstance(part[0], list):
+            yield from _sure_loops(part)
 
 
 def _change(slot: int, kind: int, value: Made) -> Change | None:

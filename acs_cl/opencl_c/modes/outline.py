@@ -15,7 +15,8 @@ k value · s slot · ? type · c type value · b sign type x y · cmp operator x
 · part parameter offset type name: a number in a structure or a vector
 · r/w/rw pointer bytes · rng flags pointer count bytes · esc pointer why
 · = slot value · new slot value · post slot value · , operations · call function arguments
-· if condition then else · loop assigned condition body step counters · again assigned
+· if condition then else · loop assigned condition body step counters number · again assigned
+· turns number: of a loop. A loop of a number below 0 may end early
 · do: a loop whose first turn asks for no condition; its step does what the condition does
 · if met/loop met/do met: where work-items of a group wait for each other in what it decides
 · switch condition assigned body · case · maybe assigned operations · return value · leave
@@ -133,7 +134,7 @@ class _Walk:
         self.results: dict[int, dict[int, _Slot]] = {}  # of functions in `done`, the same
         self.takes: dict[int, list[_Slot | dict[int, _Slot] | None]] = {}  # their parameters
         self.result: dict[int, _Slot] = {}  # of the open function
-        self.many = 0  # variables
+        self.many = self.loops = 0  # variables, and loops with a number
         self.assigned: list[set[int]] = [set()]
         self.types: dict[int, int] = {}
         self.meet = _Meetings(functions)
@@ -356,7 +357,13 @@ class _Walk:
         test = _asked(test)
         always = first if _has(body, set(), {n.CONTINUE}) else first + inside
         found = counters.counters(self.types, made, always, after)
-        return [name, self._list(slots), test, first + inside, after, found]
+        is_plain = ends is None and not first and not _has(body, {n.RETURN_STMT}, {n.BREAK})
+        number = self._next_loop() if is_plain else -1
+        return [name, self._list(slots), test, first + inside, after, found, number]
+
+    def _next_loop(self) -> int:
+        self.loops += 1
+        return self.loops - 1
 
     def _do(self, node: Node) -> Operation:
         body, condition = node.children
@@ -377,7 +384,7 @@ class _Walk:
         goes_on = _asked(goes_on)
         if has_effect(goes_on):
             goes_on = ["?", 32]
-        return [name, self._list(slots), goes_on, inside, test, found]
+        return [name, self._list(slots), goes_on, inside, test, found, -1]
 
     def _freely(self, parts: list[Node]) -> Operation:
         """Return an operation for parts that run any number of times in any state."""
@@ -389,7 +396,7 @@ class _Walk:
         body: list[Operation] = []
         for operations in inside:
             body += [["again", slots], *operations]
-        return ["loop", slots, ["?", 32], body, _NOTHING, []]
+        return ["loop", slots, ["?", 32], body, _NOTHING, [], -1]
 
     def _switch(self, node: Node) -> Operation:
         condition, body = node.children
