@@ -668,6 +668,7 @@ private:
             Interval by;
             std::int32_t own = -1;
             bool is_followed = false;
+            bool is_common = false;  // whether each turn changes it by the same, for all work-items
         };
 
         explicit Turning(const Operation &of) : op(of), counted(of.counters.size()) {}
@@ -848,12 +849,13 @@ private:
             if (!one.is_followed) continue;
             is_dense_one = is_alone && is_dense(one.begin.sum, size_of(one.by.low)) && op.counters[at].type &&
                            op.counters[at].way == '+' && one.by.low == one.by.high;
+            one.is_common = one.is_followed && one.by.low == one.by.high;
             one.top = {one.begin.kind, one.begin.parameter, at_top(op.counters[at], one, turn, is_dense_one)};
             state_->slots[op.counters[at].slot] = one.top;
         }
         if (is_turn_common(turning))
             for (const auto &one : turning.counted)
-                if (one.is_followed && is_common(one.begin.sum)) make_common(one.top.sum);
+                if (one.is_common && is_common(one.begin.sum)) make_common(one.top.sum);
         Maybe first;
         if (op.is_first) {
             first = state_;
@@ -916,7 +918,8 @@ private:
     // Whether all work-items of a group are in the same turn: what they count by is common to them.
     bool is_turn_common(const Turning &turning) const {
         for (std::size_t at = 0; at < turning.counted.size(); at++)
-            if (turning.counted[at].is_followed && !is_common(turning.counted[at].begin.sum) &&
+            if (turning.counted[at].is_followed &&
+                !(turning.counted[at].is_common && is_common(turning.counted[at].begin.sum)) &&
                 reads(turning.op.parts[0], turning.op.counters[at].slot))
                 return false;
         return true;

@@ -211,7 +211,7 @@ class _Converter:
         if kind == DECL_REF_EXPR:
             self._set_reference(node, cursor)
         elif kind == MEMBER_REF_EXPR:
-            self._set_member(node, cursor)
+            self._set_member(node, cursor, below)
         elif kind == ARRAY_SUBSCRIPT_EXPR:
             node.bytes = self._size(cursor.type.get_canonical())
         elif kind == INIT_LIST:
@@ -339,12 +339,20 @@ class _Converter:
         bits = int(self.lib.clang_Cursor_getOffsetOfField(field))
         return bits // 8 if bits >= 0 and bits % 8 == 0 else -1
 
-    def _set_member(self, node: Node, cursor: Cursor) -> None:
-        node.name = cursor.spelling
+    def _set_member(self, node: Node, cursor: Cursor, below: list[Cursor]) -> None:
+        node.name = "" if "(" in cursor.spelling else cursor.spelling
         field = cursor.referenced
-        if field is not None and field._kind_id == _FIELD_DECL:
+        if field is None or field._kind_id != _FIELD_DECL or len(below) != 1:
+            return
+        node.bytes = self._size(cursor.type.get_canonical())
+        base = below[0].type.get_canonical()
+        if node.children[0].shape == POINTER:
+            base = base.get_pointee().get_canonical()
+        parent = field.semantic_parent
+        if parent is not None and identity(parent.canonical) == identity(
+            base.get_declaration().canonical
+        ):  # if not, a structure without a name is between them
             node.offset = self._offset(field)
-            node.bytes = self._size(cursor.type.get_canonical())
 
     def _set_fields(self, node: Node, cursor: Cursor, below: list[Cursor]) -> None:
         """Find what the values of a list are for, unless it names that."""
