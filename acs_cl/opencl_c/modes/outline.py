@@ -116,11 +116,14 @@ def outline(found: bodies.Bodies) -> Outline:
 
 def has_effect(operation: object) -> bool:
     """Tell whether an operation does more than return a value."""
-    if not isinstance(operation, list):
-        return False
-    if operation and isinstance(operation[0], str) and operation[0] in _EFFECTS:
-        return True
-    return any(has_effect(part) for part in operation)
+    left = [operation]
+    while left:
+        one = left.pop()
+        if isinstance(one, list) and one:
+            if one[0].__class__ is str and one[0] in _EFFECTS:
+                return True
+            left += [part for part in one if part.__class__ is list]
+    return False
 
 
 class _Walk:
@@ -342,7 +345,7 @@ class _Walk:
             test = ["k", 1]
         else:
             test = self._truth(condition, self._value(condition))
-        self.meet.around.append(self.meet.within(parts))
+        self.meet.enter(parts)
         inside = self._several(statements)
         self.meet.around.pop()
         after = self._value(step) if step is not None else _NOTHING
@@ -369,7 +372,7 @@ class _Walk:
         body, condition = node.children
         self.assigned.append(set())
         name = "do met" if self.meet.decided([body, condition], is_loop=True) else "do"
-        self.meet.around.append(self.meet.within([body, condition]))
+        self.meet.enter([body, condition])
         inside = self._several([body])
         self.meet.around.pop()
         test = self._truth(condition, self._value(condition))
@@ -389,7 +392,7 @@ class _Walk:
     def _freely(self, parts: list[Node]) -> Operation:
         """Return an operation for parts that run any number of times in any state."""
         self.assigned.append(set())
-        self.meet.around.append(self.meet.within(parts))
+        self.meet.enter(parts)
         inside = [self._several([part]) for part in parts]
         self.meet.around.pop()
         slots = self._list(self._within())
@@ -1128,6 +1131,10 @@ class _Meetings:
         """Tell whether they do so below some nodes."""
         return any(self._calls(node) or self.within(node.children) for node in nodes)
 
+    def enter(self, loop: Sequence[Node]) -> None:
+        """Note that a loop is open."""
+        self.around.append(self.around[0] and self.within(loop))
+
     def decided(self, nodes: Sequence[Node], is_loop: bool = False) -> bool:
         """Tell whether the condition of these nodes decides which work-items do so: below them, or
         behind them, if one may leave the function or the loop there."""
@@ -1240,12 +1247,16 @@ _BY_PARTS: dict[str, Callable[[int, Sequence[int], Sequence[Operation]], Operati
 """Built-in functions that do the same to each component of vectors."""
 
 
-def _declared(operation: object) -> set[int]:
+def _declared(operation: Operation) -> set[int]:
     """Return the slots of variables that are declared in it."""
-    if not isinstance(operation, list):
-        return set()
-    found: set[int] = {operation[1]} if operation and operation[0] == "new" else set()
-    return found.union(*(_declared(part) for part in operation))
+    found = set()
+    left = [operation]
+    while left:
+        one = left.pop()
+        if one and one[0] == "new":
+            found.add(one[1])
+        left += [part for part in one if part.__class__ is list]
+    return found
 
 
 def _touches(operation: object, functions: list[Operation]) -> bool:
