@@ -9,16 +9,19 @@ import os
 import pickle
 import subprocess
 import sys
+import threading
 import weakref
 from collections.abc import Callable
 from pathlib import Path
 
+import inside
 import numpy as np
 import pyopencl as cl
 import pytest
 from fuzz.threads import in_threads
 
 import acs_cl as acs
+from acs_cl import testing
 from acs_cl.errors import BuildError, CheckError, Finding, OutOfMemory, StalledError
 from acs_cl.launch.commands import NoVariantError
 from acs_cl.launch.decision import WrongCountError
@@ -58,6 +61,30 @@ def test_a_failed_task_leaves_everything_else_as_it_would_be(rt: acs.Runtime) ->
     assert x[4:].get().tolist() == [4] * 4
     with pytest.raises(acs.PoisonedError, match="fail"):
         x.get()
+
+
+def test_launches_may_fail_while_one_asks_for_the_event_of_all(rt: acs.Runtime) -> None:
+    x, y, go = rt.zeros((2, 4), "i4"), rt.zeros((2, 4), "i4"), threading.Event()
+
+    def wait_and_fail(*_: object) -> None:
+        go.wait()
+        raise LookupError("on purpose")
+
+    failed = rt.call(wait_and_fail, writes=[x])
+    many = rt.build(SOURCE).add.launch_many((4,), None, [x[0], x[1]], [y[0], y[1]], 1)
+
+    def fail() -> None:
+        go.set()
+        testing.wait_until(lambda: many.done)
+
+    with inside.refused_markers(fail):
+        event = many.event
+    assert event.command_execution_status == -14  # which a driver says of what waits for it
+    with pytest.raises(acs.PoisonedError):
+        failed.wait()
+    for one in (x, y):
+        one.fill(0)
+    rt.finish()
 
 
 def test_the_event_of_a_launch_that_failed_says_so(rt: acs.Runtime) -> None:
@@ -187,6 +214,7 @@ FORKED = """
 import gc, os, signal, sys, threading
 import pyopencl as cl, pyopencl.array
 import acs_cl as acs
+from acs_cl import testing
 rt = acs.Runtime()
 program = rt.build("kernel void put(global int *x, int v) { x[get_global_id(0)] = v; }")
 x = rt.zeros((8, 8), "i4")

@@ -62,6 +62,11 @@ class Counts:
         """Calls whose arguments or sizes the core did not take."""
 
 
+FAILED = int(cl.status_code.EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST)
+"""Status of the event of a launch that failed. NVIDIA's driver refuses what waits for such an event
+with this code."""
+
+
 class UserEvents(dict[int, cl.UserEvent]):
     """{launch in flight: the event that was given out for it}."""
 
@@ -92,7 +97,7 @@ class UserEvents(dict[int, cl.UserEvent]):
             self.complete(number)
 
     def _status(self, number: int) -> int:
-        return -1 if self._failures.knows(number) else COMPLETE
+        return FAILED if self._failures.knows(number) else COMPLETE
 
 
 class Books:

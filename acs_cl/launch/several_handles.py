@@ -63,18 +63,29 @@ class SeveralHandle(Handle):
         """Return a `pyopencl.Event` that completes with all launches. Flushes."""
         engine = self.engine
         left = self._left()
-        if engine.failures.any:
-            for number in self.numbers:
-                if engine.failures.knows(number):
-                    left = [number]
+        if (failed := self._failed()) is not None:
+            left = [failed]
         if len(left) <= 1:
             return engine.event(left[0] if left else self.number)
         events = list({id(event): event for event in map(engine.event, left)}.values())
         # a queue of its own: on another one the marker could hold up commands that it waits for
         queue = CommandQueue(engine.context, engine.device)
-        event = cl.enqueue_marker(queue, wait_for=events)
+        try:
+            event = cl.enqueue_marker(queue, wait_for=events)
+        except cl.Error:
+            failed = self._failed()
+            if failed is None:
+                raise
+            return engine.event(failed)  # meanwhile; a driver may refuse a marker behind its event
         queue.flush()
         return event
+
+    def _failed(self) -> int | None:
+        """Return the last of its launches that failed, or None."""
+        failures = self.engine.failures
+        if not failures.any:
+            return None
+        return next((one for one in reversed(self.numbers) if failures.knows(one)), None)
 
     def _left(self) -> list[int]:
         launches = self.engine.table

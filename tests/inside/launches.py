@@ -8,6 +8,7 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 from typing import Any, NamedTuple
 
 import pyopencl as cl
+from pyopencl import _cl
 
 from acs_cl import program as programs
 from acs_cl import transfers, versions
@@ -273,3 +274,20 @@ def untold_programs(arguments: bool = False) -> Iterator[None]:
 def untold_options() -> AbstractContextManager[None]:
     """Make the driver hide the options of each program, as some do of programs from binaries."""
     return changed(programs, "_told_options", lambda engine, program: "")
+
+
+@contextmanager
+def refused_markers(before: Callable[[], object]) -> Iterator[None]:
+    """Refuse markers behind events that failed, by their status, as NVIDIA's driver does. `before`:
+    what happens right before each marker."""
+    enqueue = cl.enqueue_marker
+
+    def marker(queue: cl.CommandQueue, wait_for: list[cl.Event]) -> cl.Event:
+        before()
+        for status in (event.command_execution_status for event in wait_for):
+            if status < 0:
+                raise cl.RuntimeError(_cl._ErrorRecord(msg="", code=status, routine="marker"))
+        return enqueue(queue, wait_for=wait_for)
+
+    with changed(cl, "enqueue_marker", marker):
+        yield
