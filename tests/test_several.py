@@ -309,6 +309,7 @@ def test_every_policy_runs_programs_and_is_told(device: cl.Device, name: str) ->
         for y, total in zip(ys, sums, strict=True):
             assert y.get().tolist() == [total * i for i in range(64)]
         assert name == "min_finish" or f"placed by {name}" in str(rt.explain(handle))
+    assert repr(rt).endswith(", closed>")
 
 
 # ---- programs ------------------------------------------------------------------------------------

@@ -574,4 +574,5 @@ class SeveralEngine(ArrayEngine):
     def __repr__(self) -> str:
         names = Counter(device.name.strip() for device in self.team.devices)
         text = ", ".join(f"{many} x {name}" for name, many in names.items())
-        return f"<acs_cl.Runtime {self.plan.backend} on {text}>"
+        closed = ", closed" if self.state == "closed" else ""
+        return f"<acs_cl.Runtime {self.plan.backend} on {text}{closed}>"
