@@ -284,11 +284,12 @@ def _outline(found: bodies.Bodies, anywhere: str, facts: DeviceFacts) -> tuple[O
     if facts.address_bits != 64:
         return None, f"addresses of {facts.address_bits} bits"
     from acs_cl.opencl_c.modes import outline
+    from acs_cl.opencl_c.modes.reading import Unclear
     from acs_cl.opencl_c.parse.nodes import TOO_DEEP
 
     try:
         return outline.outline(found), ""
-    except outline.Unclear as reason:
+    except Unclear as reason:
         return None, str(reason)
     except TOO_DEEP:
         return None, "expressions nested too deeply"

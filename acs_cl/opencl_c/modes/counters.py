@@ -1,6 +1,6 @@
 """Counters of loops: variables that each turn changes once, in the same way.
 
-Input: the operations of a loop, as `outline` makes them. Output: of each counter its variable, its
+Input: the operations of a loop, as `loops` makes them. Output: of each counter its variable, its
 type, by what it is changed and how, and whether that comes behind the body. Invariant: the change
 is made in every turn that another one follows. By what it is changed does not change.
 """
@@ -16,7 +16,7 @@ _ALWAYS = frozenset(
     {",", "r", "w", "rw", "rng", "esc", "=", "new", "post", "+", "in", "b", "c", "cmp", "neg", "~",
      "!", "mm", "clamp", "24", "q", "call"}
 )  # fmt: skip
-"""Mades that evaluate all that they are made of, once."""
+"""Operations that evaluate all that they are made of, once."""
 _FIRST = frozenset({"and", "or", "?:", "if", "if met", "switch"})
 """Those that evaluate the first part, once."""
 _CHANGES = frozenset({"=", "post"})

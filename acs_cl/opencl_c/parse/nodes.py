@@ -60,6 +60,8 @@ ASSIGNING = {23: 3, 24: 4, 25: 5, 26: 6, 27: 7, 28: 8, 29: 9, 30: 17, 31: 18, 32
 """The operator that a compound assignment applies."""
 COMPARISONS = frozenset(range(10, 17)) | {20, 21}
 INCREMENTS, ADDRESS_OF, DEREFERENCE, LOGICAL_NOT = frozenset({1, 2, 3, 4}), 5, 6, 10
+POSTFIX, UPWARDS = frozenset({1, 2}), frozenset({1, 3})
+"""Increments whose value is the old one, and those that add one."""
 EXTENSION = 13
 
 # Expressions whose value is never an array. If it looks like one, it comes from a parameter.

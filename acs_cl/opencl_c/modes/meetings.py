@@ -1,0 +1,76 @@
+"""Meetings: where work-items of a group wait for each other, in barriers and group functions.
+
+Input: the functions of a kernel as nodes, and in order, the functions and loops that a walk enters.
+Output: whether a condition decides which work-items come to such a place.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+
+from acs_cl.opencl_c.modes import bodies
+from acs_cl.opencl_c.parse import nodes as n
+from acs_cl.opencl_c.parse.nodes import Node
+
+_MEETS = re.compile(r"barrier$|(work|sub)_group_|async_work_group_|wait_group_events$")
+_LOOPS = frozenset({n.FOR, n.WHILE, n.DO})
+
+
+class Meetings:
+    """Tells where work-items of a group wait for each other."""
+
+    def __init__(self, functions: Mapping[int, bodies.Function]) -> None:
+        self.functions = functions
+        self.around = [False]  # whether they do in the open function, and in each open loop of it
+        self.known: dict[int, bool] = {}  # by function
+
+    @contextmanager
+    def function(self, body: Sequence[Node]) -> Iterator[None]:
+        """Enter a function, and leave it."""
+        outer, self.around = self.around, [self._below(body)]
+        yield
+        self.around = outer
+
+    @contextmanager
+    def loop(self, parts: Sequence[Node]) -> Iterator[None]:
+        """Enter a loop of the open function, and leave it."""
+        self.around.append(self.around[0] and self._below(parts))
+        yield
+        self.around.pop()
+
+    def decided(self, nodes: Sequence[Node], is_loop: bool = False) -> bool:
+        """Tell whether the condition of these nodes decides which work-items do so: below them, or
+        behind them, if one may leave the function or the loop there."""
+        if not self.around[0]:
+            return False
+        if self._below(nodes):
+            return True
+        of_loop = (n.BREAK, n.CONTINUE) if self.around[-1] and not is_loop else ()
+        return any(has_jump(node, (n.RETURN_STMT,), of_loop) for node in nodes)
+
+    def _below(self, nodes: Sequence[Node]) -> bool:
+        return any(self._calls(node) or self._below(node.children) for node in nodes)
+
+    def _calls(self, node: Node) -> bool:
+        target = bodies.called(node.children[0]) if node.kind == n.CALL_EXPR else None
+        if target is None:
+            return False
+        if not target.is_definition():
+            return bool(_MEETS.search(target.spelling))
+        key = n.identity(target)
+        if key not in self.known:
+            self.known[key] = False  # if it calls itself, there is no outline
+            function = self.functions.get(key)
+            self.known[key] = function is not None and self._below(function.body)
+        return self.known[key]
+
+
+def has_jump(node: Node, of_function: Collection[int], of_loop: Collection[int]) -> bool:
+    """Tell whether there is a jump below a node: of a kind that leaves the function, or of a kind
+    that ends a turn of the loop around the node."""
+    if node.kind in of_function or node.kind in of_loop:
+        return True
+    of_loop = () if node.kind in _LOOPS else of_loop
+    return any(has_jump(child, of_function, of_loop) for child in node.children)
