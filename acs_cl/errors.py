@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from operator import index
-from typing import Any, NamedTuple, NoReturn
+from typing import NamedTuple, NoReturn, cast
 
 import numpy as np
 
@@ -40,10 +40,10 @@ class AcsError(Exception):
 
 def _again(kind: type[AcsError], args: tuple[object, ...]) -> BaseException:
     """Make an error that came from another process, without what its class does to a new one."""
-    base: Any = kind
+    base: type[BaseException] = kind
     while base.__module__ != "builtins":
-        base = base.__base__
-    error: BaseException = base.__new__(kind)
+        base = cast("type[BaseException]", base.__base__)
+    error = base.__new__(kind)
     error.args = args
     return error
 
