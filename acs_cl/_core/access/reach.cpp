@@ -938,7 +938,8 @@ private:
             const Sum distance = added(number(condition.parts[0]), number(condition.parts[1]), -1);
             const std::int32_t variable = turn.terms[0].variable;
             State first = *state_;
-            first.limit(variable, {0, 0});
+            const Wide asked_first = turning.op.is_first ? 1 : 0;
+            first.limit(variable, {asked_first, asked_first});
             const Interval begin = first.interval(distance);
             for (const Term &term : distance.terms) {
                 if (term.variable != variable) continue;
