@@ -9,6 +9,7 @@ in the value, and may be any.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 
 from acs_cl.opencl_c.modes import bodies, integers, places
@@ -49,7 +50,7 @@ def numbers(reading: Reading, node: Node) -> Several:
             return numbers(reading, children[0])
         if children[0].parts and _alike_but_for_signs(node, children[0]):  # `as_uint2`
             return _each(node, "c", numbers(reading, children[0]))
-        if node.shape == n.VECTOR and children[0].number == node.parts[0].number:
+        if node.shape == n.VECTOR and _is_repeated(children[0], node.parts[0].number):
             own = _single(reading, children[0])
             return own._replace(numbers={one.offset: own.numbers[0] for one in node.parts})
     elif kind == n.INIT_LIST:
@@ -68,6 +69,12 @@ def numbers(reading: Reading, node: Node) -> Several:
     elif kind == n.CALL_EXPR:
         return _called(reading, node)
     return Several([reading.plain(node)], {})
+
+
+def _is_repeated(number: Node, kind: int) -> bool:
+    """Tell whether a number that becomes a vector is each component. `true` becomes -1."""
+    is_made = number.kind == n.UNEXPOSED_EXPR and len(number.children) == 1
+    return number.number == kind and not (is_made and number.children[0].shape == n.BOOL)
 
 
 def picked(reading: Reading, node: Node) -> Several:
@@ -185,12 +192,22 @@ def _listed(reading: Reading, node: Node) -> Several:
             at += (len(child.parts) or 1) * (abs(node.parts[0].number) // 8)
         elif index < len(node.fields):
             begin = node.fields[index]
+            if not _fills(node, index, child):
+                return Several(before, {})  # without inner brackets, or with named values
         else:
             return Several(before, {})
         if any(kinds.get(begin + one.offset) != one.number for one in parts_of(child)):
-            return Several(before, {})  # without inner brackets, or with others
+            return Several(before, {})
         found |= {begin + one: number for one, number in own.numbers.items()}
     return Several(before, found)
+
+
+def _fills(values: Node, index: int, value: Node) -> bool:
+    """Tell whether a value in a list has all numbers of the member that it may be for."""
+    begin, *behind = values.fields[index : index + 2]
+    end = behind[0] if behind else sys.maxsize
+    own = [one.offset - begin for one in values.parts if begin <= one.offset < end]
+    return own == [one.offset for one in parts_of(value)]
 
 
 def _binary(reading: Reading, node: Node) -> Several:
