@@ -114,6 +114,33 @@ _BODIES: dict[str, str] = {
     "a bound that moves": (
         "int e = 3; for (int k = 0; k != e; k++) { y[k] = 1; if (k == 1) e = 9; }"
     ),
+    "without brackets, the last ones": (
+        "struct { P$ p; int c; } m = { 1, n }; int t[2][2] = { 1, n }; M$ o = { 1, 2, n }; y[m.c "
+        "+ 10] = y[t[1][0] + 20] = y[o.p.a + 30] = 1;"
+    ),
+    "without brackets in a structure": (
+        "struct { int a, t[2], b; } m = { 1, 2, n }; y[m.b + 10] = 1;"
+    ),
+    "without brackets around two": "P$ p[2] = { 1, n }; y[p[1].a + 10] = 1;",
+    "without brackets around a vector": (
+        "struct { int2 v, w; } m = { { 1, n }, 2 }; y[m.w.x + 10] = y[m.v.y + 20] = 1;"
+    ),
+    "true in a vector": "bool b = n > 2; int2 v = (int2)b; y[v.x + 9] = 1; v = 5 - v; y[v.y] = 1;",
+    "true becomes a vector": "int2 v; v = (bool)n; y[v.y + 9] = 1; v += (bool)n; y[v.y + 19] = 1;",
+    "true as bits": "uint2 v = (uint2)(bool)n; y[v.x >> 26] = 1;",
+    "halved with a sign": (
+        "uint i = 0x80000000u + n; for (int k = 0; k < 3; k++) { y[i >> 28] = 1; i = (int)i >> 1; }"
+    ),
+    "divided with a sign": (
+        "uint i = 0xfffffff0u + n; do { y[i >> 26] = 1; i = (int)i / 9; } while (i > 5 && i < "
+        "0xfffffffeu);"
+    ),
+    "from where it must not come": (
+        "int i = n; do { y[i] = 1; i++; if (i >= n + 10) break; } while (i != n);"
+    ),
+    "down from where it must not come": (
+        "int i = n + 9; do { y[i] = 1; i--; if (i < 0) break; } while (i != n + 9);"
+    ),
     "a distance that moves": "int s = 1; for (int k = 0; k < 30; k += s) { y[k] = 1; s += n; }",
 }  # fmt: skip
 _HELPERS = f"""{_PAIR} {_MANY}

@@ -152,6 +152,8 @@ def _change(slot: int, kind: int, value: Made) -> Change | None:
         return None
     if sign in "+-":
         return Change(right, 1 if sign == "+" else -1)
+    if sign in ("/", ">>") and not _keeps(left, kind):
+        return None
     if sign in ("<<", ">>"):
         right = ["b", "<<", 64, ["k", 1], right]
     return Change(right, _WAYS[sign]) if sign in _WAYS else None
@@ -162,6 +164,15 @@ def _inside(value: Made, kind: int) -> Made:
     while value[0] == "c" and abs(value[1]) >= abs(kind):
         value = value[2]
     return value
+
+
+def _keeps(value: Made, kind: int) -> bool:
+    """Tell whether conversions of a variable keep all of its values above zero."""
+    while value[0] == "c":
+        if kind < 0 < value[1] <= -kind:
+            return False
+        value = value[2]
+    return True
 
 
 def replaced(operation: Made, old: Made, new: Made) -> Made:
