@@ -125,6 +125,12 @@ _BODIES: dict[str, str] = {
     "without brackets around a vector": (
         "struct { int2 v, w; } m = { { 1, n }, 2 }; y[m.w.x + 10] = y[m.v.y + 20] = 1;"
     ),
+    "an element of components": (
+        "int4 v = (int4)(n, 5, 6, 7); v.yx[1] = 20; y[v.x] = 1; y[v.y + 30] = 1;"
+    ),
+    "an element of later components": (
+        "int4 v = (int4)(n, 5, 6, 7); (v.yx)[0] = 20; y[v.x] = 1; y[v.yzw[1] + 30] = 1;"
+    ),
     "true in a vector": "bool b = n > 2; int2 v = (int2)b; y[v.x + 9] = 1; v = 5 - v; y[v.y] = 1;",
     "true becomes a vector": "int2 v; v = (bool)n; y[v.y + 9] = 1; v += (bool)n; y[v.y + 19] = 1;",
     "true as bits": "uint2 v = (uint2)(bool)n; y[v.x >> 26] = 1;",

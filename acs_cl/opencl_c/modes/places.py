@@ -105,6 +105,13 @@ def _target(reading: Reading, pointer: Node) -> Place:
     return Memory(reading.value(pointer), pointer.pointee_bytes, True)
 
 
+def _is_picked(vector: Node) -> bool:
+    """Tell whether an expression is some components of a vector."""
+    while vector.kind == n.PAREN_EXPR:
+        vector = vector.children[0]
+    return n.is_arrow(vector) or vector.component is not None
+
+
 def _element(reading: Reading, node: Node) -> Place:
     base, index = node.children
     if base.shape != n.POINTER and index.shape == n.POINTER:
@@ -112,6 +119,12 @@ def _element(reading: Reading, node: Node) -> Place:
     array = taken.array_of(base)
     if array.shape in (n.ARRAY, n.VECTOR):
         inner = place_of(reading, array)
+        if _is_picked(array):  # compilers differ in what the index counts from
+            at = reading.number(index)
+            if isinstance(inner, Memory):
+                return Other([",", at, ["esc", inner.pointer, "an element of some components"]])
+            if isinstance(inner, Parts):
+                return inner._replace(before=[",", inner.before, at], slots={}, is_known=False)
         if isinstance(inner, Parts):
             at = reading.number(index)
             found = inner._replace(before=[",", inner.before, at]) if has_effect(at) else inner
