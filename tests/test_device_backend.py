@@ -413,11 +413,13 @@ def test_a_wait_for_a_lane_sends_the_open_epoch(kept_open: acs.Program) -> None:
     backend = Scheduler(rt)
     x, z = rt.zeros(8, "u4"), rt.zeros(1 << 23, "u4")
     rt.finish()
-    kept_open.inc((8,), None, x, 1)
-    other = z.fill(5)  # which lasts
-    assert backend.has_open_epoch
-    other.wait()
-    assert not backend.has_open_epoch
+    with inside.held_by_driver(rt) as gate:
+        kept_open.inc((8,), None, x, 1)
+        other = z.fill(5)
+        assert backend.has_open_epoch
+        threading.Timer(0.05, gate.open).start()
+        other.wait()
+        assert not backend.has_open_epoch
     assert (x.get()[0], z.get()[0]) == (1, 5)
 
 
