@@ -6,7 +6,7 @@ import gc
 import itertools
 import os
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -104,6 +104,23 @@ def record(
     }
 
 
+def held(seen: Mapping[Any, Any], found: Mapping[str, Any], where: str) -> tuple[int, int]:
+    """Hold what a run touched, by name and whether it writes, against what is inferred. Return how
+    many were touched, and of how many less than all is inferred."""
+    count = less = 0
+    for (name, flag), note in seen.items():
+        touched = set(np.flatnonzero(note).tolist())
+        allowed = elements(found[name][flag], 4, programs.ELEMENTS)
+        assert touched <= allowed, (
+            f"{'rw'[flag]} of {name}: {sorted(touched - allowed)[:9]} are not in "
+            f"{found[name][flag]}; {where}"
+        )
+        if touched:
+            count += 1
+            less += len(allowed) < programs.ELEMENTS
+    return count, less
+
+
 def check(seeds: list[int]) -> tuple[int, int]:
     """Record what kernels do, and find it in what is inferred. How many ranges were inferred, and
     how many of them say less than all of the array."""
@@ -134,18 +151,12 @@ def check(seeds: list[int]) -> tuple[int, int]:
             for band in bands:
                 found = of(signature, sizes, local, offset, numbers, band)
                 seen = record(kernel, queue, memory, (sizes, local, offset), numbers, band)
-                for (name, flag), note in seen.items():
-                    touched = set(np.flatnonzero(note).tolist())
-                    rectangles = found[name][flag]
-                    allowed = elements(rectangles, 4, programs.ELEMENTS)
-                    assert touched <= allowed, (
-                        f"seed {seed}, turn {turn}: {'rw'[flag]} of {name}, sizes {sizes}, local "
-                        f"{local}, offset {offset}, band {band}, {numbers}: "
-                        f"{sorted(touched - allowed)[:9]} are not in {rectangles}\n{text}"
-                    )
-                    if touched:
-                        count += 1
-                        less += len(allowed) < programs.ELEMENTS
+                where = (
+                    f"seed {seed}, turn {turn}: sizes {sizes}, local {local}, offset {offset}, "
+                    f"band {band}, {numbers}\n{text}"
+                )
+                some, narrower = held(seen, found, where)
+                count, less = count + some, less + narrower
     return count, less
 
 

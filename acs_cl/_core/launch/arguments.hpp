@@ -20,9 +20,6 @@
 
 namespace acs_cl {
 
-// A parameter of a kernel. Its `code` is 'P' for memory at a pointer, 'L' for `local` memory, or that of `struct` for a
-// number, and 'v' for bytes that are no number: a structure or a vector. PyOpenCL's kernels have others, too: 'M' for
-// memory that is no pointer, such as an image, and 'O' for another object of the driver.
 // The types of elements that arrays for a parameter had, by identity. Python is asked about an array of another one.
 class ElementTypes {
 public:
@@ -41,6 +38,9 @@ private:
     bool is_any_ = false;
 };
 
+// A parameter of a kernel. Its `code` is 'P' for memory at a pointer, 'L' for `local` memory, or that of `struct` for a
+// number, and 'v' for bytes that are no number: a structure or a vector. PyOpenCL's kernels have others, too: 'M' for
+// memory that is no pointer, such as an image, and 'O' for another object of the driver.
 struct Parameter {
     char code;
     std::size_t at;  // the place of its bytes

@@ -63,8 +63,9 @@ public:
     };
 
     // `given`: code, mode, size and alignment of each parameter; a mode with 'o' says that all of it is overwritten. `functions`:
-    // those of the outline; None: launches touch all of their views. `needed`: the numbers that matter to the
-    // outline, each as a parameter, an offset and a code, or to ranges that the program declares; those that have such are among them, and their lengths matter.
+    // those of the outline; None: launches touch all of their views. `needed`: the numbers that matter to the outline, or
+    // to ranges that the program declares, each as a parameter, an offset and a code; parameters that have such ranges are
+    // among them, and their lengths matter.
     // `group`: the group size that the kernel asks for. `more`: spans that it reads and writes besides its arguments.
     Binder(nb::handle given, nb::handle functions, nb::handle needed, nb::handle group,
            nb::tuple more);
