@@ -138,6 +138,9 @@
 
 #define ACS_FORESEE (ACS_GROUP >= ACS_RECORD_WORDS && !ACS_STEADY)
 
+/* Whether a group keeps the record with which a round begins. */
+#define ACS_KEEPS_FIRST (ACS_GROUP > 1 && !ACS_STEADY)
+
 /* Whether a group goes through a chain of like tasks without looking at all of each. */
 #define ACS_CHAINS (ACS_FORESEE || ACS_GROUP == 1)
 
@@ -150,8 +153,12 @@ typedef struct {
     uint release;              /* and there is something to count down or to publish */
     uint marks;                /* ranks that left */
     uint over;                 /* the group closes a round, and leaves */
-    uint loop[ACS_L_RESETS];   /* the first words of a loop, not to be fetched between two rounds */
+    uint loops;                /* there is a loop: here, and below, lies what two rounds should not wait for */
+    uint loop[ACS_L_RESETS];   /* the first words of a loop */
     uint n_initial, initial;   /* how many entries a round begins with, and the first of them */
+#if ACS_KEEPS_FIRST
+    uint opening[ACS_RECORD_WORDS]; /* the record of that one */
+#endif
     uint n_ready;
     uint ready[ACS_READY];     /* as references */
 #if ACS_TIMED
@@ -517,7 +524,7 @@ inline void acs_choose(const acs_epoch *e, __local acs_shared *shared, const acs
         if (*finished)
             left = acs_sub_release_acquire(e->block + ACS_B_UNFINISHED, *finished) - *finished;
         *finished = 0;
-        if (left == 1u && e->region[ACS_H_LOOP]) {
+        if (left == 1u && shared->loops) {
             shared->over = over;
             next = ACS_CLOSES;
         } else if (!over) {
@@ -771,11 +778,18 @@ void acs_scheduler(__global uint *region, uint which, uint turns, uint polls, ul
             acs_add(e.block + ACS_B_BUSY, 1u);
 #endif
         const uint loop = whole ? region[ACS_H_LOOP] : 0u;
+        shared.loops = loop != 0u;
         if (loop) {
             for (uint i = 0; i < ACS_L_RESETS; ++i)
                 shared.loop[i] = region[loop + i];
             shared.n_initial = region[ACS_H_N_INITIAL];
             shared.initial = region[region[ACS_H_INITIAL]];
+#if ACS_KEEPS_FIRST
+            const uint first = acs_task_of(shared.initial);
+            const __global uint *stored = e.records + (first < e.tasks ? first : 0u) * ACS_RECORD_WORDS;
+            for (uint i = 0; i < ACS_RECORD_WORDS; ++i)
+                shared.opening[i] = stored[i];
+#endif
         }
         shared.next = !whole ? ACS_NONE
                       : loop && acs_swap_if_acquire(e.block + ACS_B_OPENED, 0u, 1u) == 0u
@@ -793,6 +807,11 @@ void acs_scheduler(__global uint *region, uint which, uint turns, uint polls, ul
         if (entry + 1u <= 1u) {   /* ACS_NONE or ACS_CLOSES, which seldom come */
 #if !ACS_STEADY
             if (entry == ACS_CLOSES) {
+#if ACS_KEEPS_FIRST
+                for (uint i = lane; i < ACS_RECORD_WORDS; i += ACS_GROUP)
+                    shared.record[buffer][i] = shared.opening[i];
+                staged = true;
+#endif
                 acs_begin_round(region, e.block, e.tasks, which, &shared);
                 entry = shared.next;
             }
