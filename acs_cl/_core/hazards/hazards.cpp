@@ -482,7 +482,7 @@ void Hazards::keep_far() {
     }
 }
 
-void Hazards::let_rest(Nodes nodes) {
+inline void Hazards::let_rest(Nodes nodes) {
     for (Node *node : nodes)
         if (node->near.is_crowded()) let_rest(*node);
 }
@@ -508,7 +508,7 @@ void Hazards::note_width(Node &node) {
 }
 
 // Wakes nodes, because a launch stands on them now.
-void Hazards::wake(Nodes nodes) {
+inline void Hazards::wake(Nodes nodes) {
     for (Node *node : nodes)
         if (node->near.is_asleep()) listed += node->wake();
 }

@@ -190,10 +190,10 @@ private:
     void find_reuse(std::int64_t base);
     void search(std::int64_t number, Nodes reads, Nodes writes, std::uint32_t read_too);
     void follow(std::int64_t number, Nodes reads, Nodes writes, std::uint32_t read_too);
-    ACS_CL_SELDOM void let_rest(Nodes nodes);
+    void let_rest(Nodes nodes);
     void let_rest(Node &node);
     void note_width(Node &node);
-    ACS_CL_SELDOM void wake(Nodes nodes);
+    void wake(Nodes nodes);
     void read(Node &node, std::int64_t number);
     static void fetch(const Nodes &nodes);
     void find_writers(const Node &node, Kind kind);

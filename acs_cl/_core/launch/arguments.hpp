@@ -193,12 +193,10 @@ struct Home {
     Hazards &hazards;
 };
 
-// Puts an argument into its place in a record, and notes what it touches. False: it is not plain. `may_start_inside`:
-// an array may start inside its buffer.
-inline bool take(const Parameter &parameter, PyObject *value, const Home &home, char *record,
-                 Touched &touched, bool may_start_inside = false) {
-    if (parameter.code != 'P') return put_value(parameter, value, record + parameter.at);
-    View *view = view_of(value);
+// Puts an array's address into its place in a record, and notes that it is touched. False: it is not plain.
+// `may_start_inside`: an array may start inside its buffer.
+inline bool take_array(const Parameter &parameter, View *view, const Home &home, char *record, Touched &touched,
+                       bool may_start_inside) {
     if (!view || !parameter.may_begin_at(view->address) || !parameter.elements.has(view->dtype)) return false;
     if (view->home != home.engine && !(may_start_inside && view->is_inside && view->engine == home.engine)) return false;
     Node *node = view->node_in(home.hazards);

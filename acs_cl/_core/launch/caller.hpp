@@ -112,11 +112,12 @@ public:
         args[at] = value;
         if (parameter.code == 'P') {
             const bool may_start_inside = may_start_inside_ && plan.lanes.takes_start(at);
-            if (!acs_cl::take(parameter, value, home, bytes_, touched, may_start_inside)) return false;
-            is_inside_ |= reinterpret_cast<View *>(value)->is_inside;
+            View *const view = view_of(value);
+            if (!take_array(parameter, view, home, bytes_, touched, may_start_inside)) return false;
+            is_inside_ |= view->is_inside;
             return in_epoch_ || has_driven(value);
         }
-        if (parameter.code != 'L') return acs_cl::take(parameter, value, home, bytes_, touched);
+        if (parameter.code != 'L') return put_value(parameter, value, bytes_ + parameter.at);
         return in_epoch_ ? arena_.take(parameter, value, bytes_) : local_bytes(value) > 0;
     }
     // Takes the bytes of all arguments of a PyOpenCL kernel, in their places.

@@ -333,7 +333,7 @@ struct LaunchPlan : Forgettable<LaunchPlan> {
         Reach *reach = size.reaches.find(key);
         if (!reach) reach = new_reach(size, key, sizes, bytes, args, touched);
         if (!reach || reach->is_for_python) return nullptr;
-        leaves = leaves_array(*reach, args, size.is_tried);
+        leaves = !(size.is_tried && reach->writes_inside(touched)) && leaves_array(*reach, args, size.is_tried);
         reach->narrow(touched, *table->hazards);
         return reach;
     }

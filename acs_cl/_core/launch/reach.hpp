@@ -150,15 +150,26 @@ public:
     // Adds what is read and written of the next argument in memory, and what surely is.
     void add(Part reads, Part writes, const access::Sure &read, const access::Sure &written) {
         surely_.emplace_back(read, written);
-        std::int64_t least = FARTHEST;
+        Limits limits;
         for (const Part *some : {&reads, &writes})
-            if (*some) least = std::min(least, from_the_start(**some));
-        covers_.push_back(least);
+            if (*some) limits.most = std::min(limits.most, from_the_start(**some));
+        const bool always_leaves = written.first_end <= 0 || written.last >= FARTHEST;
+        limits.least = always_leaves ? FARTHEST + 1 : std::int64_t(std::max<Wide>(written.last + 1, 0));
+        limits_.push_back(limits);
         arguments_.push_back({std::move(reads), std::move(writes)});
     }
 
     // Returns what is surely read and written of argument `at` in memory.
     const std::pair<access::Sure, access::Sure> &surely(std::size_t at) const { return surely_[at]; }
+
+    // Whether the arrays, each of one row, have all bytes that are surely written.
+    bool writes_inside(const Touched &whole) const {
+        for (std::uint32_t at = 0; at < whole.many; at++) {
+            const Span &span = whole.nodes[at]->span();
+            if (span.rows > 1 || span.width < limits_[at].least) return false;
+        }
+        return true;
+    }
 
     // Narrows whole arrays to the bytes that a launch touches.
     void narrow(Touched &touched, Hazards &hazards) {
@@ -173,6 +184,12 @@ public:
 private:
     struct Argument {
         Part reads, writes;
+    };
+
+    // Bytes of an array in one row: it is touched as a whole if it has no more than `most`, and what is surely written
+    // lies in it if it has `least`.
+    struct Limits {
+        std::int64_t most = FARTHEST, least = 0;
     };
 
     // What a launch touches of its arrays. It holds the nodes of the arrays, too, because it is found by them. It is
@@ -243,12 +260,12 @@ private:
     // Whether all bytes of the arrays are touched.
     bool is_covered(const Touched &whole) const {
         for (std::uint32_t at = 0; at < whole.many; at++)
-            if (whole.nodes[at]->span().width > covers_[at]) return false;
+            if (whole.nodes[at]->span().width > limits_[at].most) return false;
         return true;
     }
 
     std::vector<Argument> arguments_;
-    std::vector<std::int64_t> covers_;  // arrays of at most so many bytes are touched as a whole
+    std::vector<Limits> limits_;
     std::vector<std::pair<access::Sure, access::Sure>> surely_;  // read, written
     ByBytes<Found, MOST_FOUND> found_;  // by the nodes of the arrays
 };

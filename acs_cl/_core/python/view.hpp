@@ -91,7 +91,7 @@ private:
         if (node) node->details().arrays++;
     }
 
-    Node *look_up(Hazards &hazards) {
+    ACS_CL_SELDOM Node *look_up(Hazards &hazards) {
         if (!is_one || span.base == EVERYTHING) return nullptr;
         keep(hazards.node(bounded(span), node.get()));
         return node.get();
