@@ -606,14 +606,18 @@ inline uint acs_mean(uint before, uint now) {
     return before ? max(before - before / 8u + now / 8u, 1u) : max(now, 1u);
 }
 
-/* Note the time of items of a body, or of a child of it. By lane 0. */
-ACS_COLD void acs_learn(__global uint *learned, uint what, uint ticks, uint items) {
-    if (ticks == 0u || items == 0u)
-        return;
-    learned[what] = acs_mean(learned[what], ticks / ((items - 1u) / ACS_GROUP + 1u));
-    __global uint *row = learned + what / ACS_T_WORDS * ACS_T_WORDS;
-    if (row[ACS_T_PASS] && row[ACS_T_MAKING])
-        row[ACS_T_LEAST] = clamp(ACS_WORTH * (row[ACS_T_MAKING] / row[ACS_T_PASS]), 1u, ACS_MOST_LEAST);
+/* Note how long something took of a body: a pass over `items` items, a tile of a child, or making a
+   child. 0: this was not timed. All that is known is read at once. By lane 0. */
+ACS_COLD void acs_learn(__global uint *row, uint pass, uint items, uint tile, uint making) {
+    uint known_pass = row[ACS_T_PASS], known_tile = row[ACS_T_TILE], known_making = row[ACS_T_MAKING];
+    if (pass && items)
+        row[ACS_T_PASS] = known_pass = acs_mean(known_pass, pass / ((items - 1u) / ACS_GROUP + 1u));
+    if (tile)
+        row[ACS_T_TILE] = acs_mean(known_tile, tile);
+    if (making)
+        row[ACS_T_MAKING] = known_making = acs_mean(known_making, making);
+    if (known_pass && known_making)
+        row[ACS_T_LEAST] = clamp(ACS_WORTH * (known_making / known_pass), 1u, ACS_MOST_LEAST);
 }
 
 /* The published controller: whether a child of that many tiles would end after its items in this group.
@@ -630,11 +634,14 @@ ACS_COLD bool acs_spawn(__global uint *region, uint which, __global uint *pool, 
                         __local acs_shared *shared, uint root, uint word, uint groups) {
     const acs_epoch epoch = acs_open(region, which), *e = &epoch;
     const uint items = shared->items - shared->done, controller = acs_controller_of(word);
+    /* one look after the other would take as long each as all of them together */
     const uint queued = acs_load(e->block + ACS_B_TAIL) - acs_load(e->block + ACS_B_HEAD);
+    const uint busy = acs_load(e->block + ACS_B_BUSY), unfinished = acs_load(acs_left(e, root));
+    const uint given = acs_load(e->block + ACS_B_UNITS), taken = acs_load(e->block + ACS_B_ASKED);
     const uint waiting = (uint)max((int)queued, 0), places = min(groups, ACS_PLACES);
     uint wanting = groups;
     if (controller == ACS_HUNGRY)   /* groups that neither have work nor find it in the queue */
-        wanting = (uint)max((int)places - (int)acs_load(e->block + ACS_B_BUSY) - (int)waiting, 0);
+        wanting = (uint)max((int)places - (int)busy - (int)waiting, 0);
     shared->why = ACS_ALL_BUSY;
     if (wanting == 0u)
         return false;
@@ -650,18 +657,20 @@ ACS_COLD bool acs_spawn(__global uint *region, uint which, __global uint *pool, 
         acs_is_slower(learned + shared->body * ACS_T_WORDS, items, tiles, waiting, places))
         return false;
     shared->why = ACS_NO_ROOM; /* looked at first, so that what is asked for in vain does not add up */
-    if (acs_load(e->block + ACS_B_UNITS) + units > ACS_POOL_UNITS ||
-        acs_load(e->block + ACS_B_ASKED) + tiles > ACS_CHILD_SLOTS || e->tasks > ACS_TASK_MASK - ACS_POOL_UNITS)
+    if (given + units > ACS_POOL_UNITS || taken + tiles > ACS_CHILD_SLOTS || e->tasks > ACS_TASK_MASK - ACS_POOL_UNITS)
         return false;
-    if (acs_add(acs_left(e, root), tiles) + tiles > acs_at_most_of(word)) {
-        acs_add(acs_left(e, root), 0u - tiles); /* never to zero: the tile that spawns is counted */
+    const uint at_most = acs_at_most_of(word);
+    if (unfinished + tiles > at_most) {
         shared->why = ACS_TOO_MANY;
         return false;
     }
+    const uint before = acs_add(acs_left(e, root), tiles);
     const uint unit = acs_add(e->block + ACS_B_UNITS, units);
     const uint asked = acs_add(e->block + ACS_B_ASKED, tiles);
-    if (unit + units > ACS_POOL_UNITS || asked + tiles > ACS_CHILD_SLOTS) {
-        acs_add(acs_left(e, root), 0u - tiles);
+    if (before + tiles > at_most || unit + units > ACS_POOL_UNITS || asked + tiles > ACS_CHILD_SLOTS) {
+        if (before + tiles > at_most)
+            shared->why = ACS_TOO_MANY;
+        acs_add(acs_left(e, root), 0u - tiles); /* never to zero: the tile that spawns is counted */
         return false;
     }
     acs_add(e->block + ACS_B_SPAWNED, items);
@@ -704,10 +713,11 @@ ACS_COLD void acs_settle(__global uint *region, uint which, __global uint *pool,
                          __global uint *list, __local acs_shared *shared, uint root, uint word,
                          uint groups) {
     const uint now = acs_ticks();
+    __global uint *row = learned + shared->body * ACS_T_WORDS;
     if (shared->done > shared->first)
-        acs_learn(learned, shared->body * ACS_T_WORDS + ACS_T_PASS, now - shared->began, shared->done - shared->first);
+        acs_learn(row, now - shared->began, shared->done - shared->first, 0u, 0u);
     else if (shared->child_tiles)
-        acs_learn(learned, shared->body * ACS_T_WORDS + ACS_T_MAKING, now - shared->began, 1u);
+        acs_learn(row, 0u, 0u, 0u, now - shared->began);
     shared->began = now;
     if (shared->child_tiles)
         shared->done = shared->items;
@@ -930,8 +940,8 @@ void acs_scheduler(__global uint *region, uint which, uint turns, uint polls, ul
                     break;
                 acs_group_barrier();
                 if (lane == 0 && began) {
-                    acs_learn(learned, child_body + ACS_T_TILE, acs_ticks() - began, 1u);
-                    acs_learn(learned, child_body + ACS_T_PASS, acs_ticks() - began, work.end - work.first);
+                    const uint took = acs_ticks() - began;
+                    acs_learn(learned + child_body, took, work.end - work.first, took, 0u);
                 }
                 began = 0u;
                 bool made;
