@@ -197,18 +197,18 @@ def plan_commands(
     for it, which has the plan. `is_timed`: the program may ask for times, which only lanes tell."""
     assert isinstance(kernel, core.native.Caller)
     native, engine = core.native, kernel.engine
-    name, queued, global_size, local_size = command[:4]
     lease = _TIMED
     if not is_timed:
-        lease = engine.backend.lease(number, queued, (name, global_size, local_size))
+        lease = engine.backend.lease(number, command.kernel, command.key)
     if not lease.launches or not engine.table.usable:
         return
     found = Asked(kernel.forgets, kernel.signature, kernel.binder)
     parameters = _parameters(kernel.signature, given)
     if not native.is_planned(kernel, False) and not _plan(kernel, parameters, None, found):
         return
-    native.plan_sizes(kernel, global_size, local_size, command.offset, (), lease)
-    native.set_arguments(tracker, of_program, kernel, queued, given.pointers, given.values)
+    native.plan_sizes(kernel, command.global_size, command.local_size, command.offset, (), lease)
+    arguments = command.kernel, given.pointers, given.values
+    native.set_arguments(tracker, of_program, kernel, *arguments)
 
 
 def _lease(
@@ -219,8 +219,7 @@ def _lease(
     backend = engine.backend
     if backend.core_queues is None:
         return None
-    key = kernel.name, command.global_size, command.local_size
-    lease = backend.lease(number, command.kernel, key)
+    lease = backend.lease(number, command.kernel, command.key)
     if asked(engine.options.bands):  # they are decided by sizes
         lease = lease._replace(items=NO_ITEMS)
     if not lease.launches or not _are_plain(engine, args):

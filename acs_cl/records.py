@@ -28,6 +28,9 @@ Report: TypeAlias = dict[str, Any]
 Sizes: TypeAlias = tuple[int, ...]
 """A number for each axis of a launch, and other short tuples of numbers."""
 
+Key: TypeAlias = tuple[str, Sizes, Sizes | None]
+"""A kernel's name, and global and local size: launches that share it count as alike."""
+
 EVERYTHING = 0
 """Base number of memory that cannot be named. A launch that uses it conflicts with all others."""
 

@@ -34,6 +34,7 @@ from ..host.call_sites import caller, warn_there
 from ..host.threads import on_host_task
 from ..launch.bases import take_back
 from ..launch.commands import HostCommand, KernelCommand, TransferCommand
+from ..launch.decision import plain_kernel
 from ..launch.foreign_events import comes
 from ..launch.waits import wait
 from ..memory.array import Array
@@ -47,7 +48,7 @@ from .findings import FREED, READ, Findings, Who, finding
 from .foreign import Foreign
 from .leaks import Sites, leaks
 from .memory import GUARD, Interval, Memory, MemoryPart
-from .naming import arguments_of, plain_kernel, signature_of, token_of, where, where_of
+from .naming import arguments_of, signature_of, token_of, where, where_of
 from .order import Batch
 from .passes import Let, Passes
 from .patterns import Bytes, kind_of, marked

@@ -14,7 +14,6 @@ import pyopencl as cl
 
 from ..access.signature import Parameter, Signature
 from ..launch.commands import KernelCommand
-from ..launch.decision import DecidedCommand
 from ..opencl_c.variants import strays
 from ..records import Span
 from .case import Argument, Case, Spot
@@ -23,13 +22,6 @@ from .memory import Memory, Region
 from .patterns import kind_of_element, word
 
 _tokens = count(1)
-
-
-def plain_kernel(command: object) -> KernelCommand | None:
-    """Return the kernel of a command, without its decision. None: it is no kernel."""
-    if type(command) is DecidedCommand:
-        return command.plain
-    return command if type(command) is KernelCommand else None
 
 
 def token_of(command: KernelCommand) -> int:

@@ -32,14 +32,14 @@ from ..launch.commands import (
     HostCommand,
     TransferCommand,
 )
-from ..launch.decision import DecidedCommand
+from ..launch.decision import DecidedCommand, plain_kernel
 from ..records import EVERYTHING, Access, Command, HostArray, Span
 from . import findings
 from .access import judged
 from .case import Case
 from .findings import Where, Who, finding
 from .memory import Interval, Region, common, load_all, merged, store_all
-from .naming import arguments_of, plain_kernel, signature_of, where
+from .naming import arguments_of, signature_of, where
 from .passes import Let
 from .patterns import Bytes
 

@@ -18,7 +18,7 @@ from .. import core
 from ..access.bands import Groups
 from ..devices.driver import Origin, OwnKernel
 from ..errors import DeviceError
-from ..records import Access, Command, Found, Launch, Report, Sizes
+from ..records import Access, Command, Found, Key, Launch, Report, Sizes
 from .commands import KernelCommand
 
 End = core.native.End
@@ -124,7 +124,7 @@ class Backend:
         """Put a launch on a queue, behind its upstream and `behind`. Raises the driver's errors."""
         raise NotImplementedError
 
-    def lease(self, number: int, kernel: OwnKernel, key: tuple[str, Sizes, Sizes | None]) -> Lease:
+    def lease(self, number: int, kernel: OwnKernel, key: Key) -> Lease:
         """Return the lease of a kernel, after launch `number` of `key` came."""
         return Lease(ALL, items=0)
 

@@ -18,7 +18,7 @@ from ..access.cuts import Cut
 from ..devices import driver
 from ..devices.driver import Events, Place, enqueue_kernel
 from ..errors import DeviceError, InternalError, UsageError
-from ..records import HostArray
+from ..records import HostArray, Key
 from .spawning import Spawn
 
 BETWEEN = "copy from device "
@@ -60,6 +60,11 @@ class KernelCommand(_Kernel):
     __slots__ = ()
     on_host = False
     is_counted = False
+
+    @property
+    def key(self) -> Key:
+        """Return what it shares with the launches that count as alike."""
+        return self.name, self.global_size, self.local_size
 
     def enqueue(self, queue: cl.CommandQueue, wait_for: Events) -> Any:
         """Set the arguments and enqueue. The runtime's lock makes the two one step."""

@@ -22,7 +22,7 @@ from ..access.cuts import Cut
 from ..devices.driver import Events, Place, read
 from ..devices.probe.facts import svm
 from ..errors import DeviceError
-from ..records import Command, Span
+from ..records import Command, Key, Span
 from .commands import KernelCommand
 
 WIDTH = 4
@@ -202,6 +202,19 @@ def parts_of(command: Command) -> tuple[Command, Decision | None]:
     if type(command) is DecidedCommand:
         return command.plain, command.decision
     return command, None
+
+
+def plain_kernel(command: object) -> KernelCommand | None:
+    """Return the kernel of a command, without its decision. None: it is no kernel."""
+    if type(command) is DecidedCommand:
+        return command.plain
+    return command if type(command) is KernelCommand else None
+
+
+def key_of(command: Command) -> Key | None:
+    """Return what a kernel shares with the launches that count as alike. None: it is no kernel."""
+    kernel = plain_kernel(command)
+    return None if kernel is None else kernel.key
 
 
 def has_words(device: cl.Device) -> bool:

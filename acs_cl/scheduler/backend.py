@@ -48,14 +48,14 @@ from ..launch.backend import (
     Snapshot,
 )
 from ..launch.commands import KernelCommand
-from ..launch.decision import DecidedCommand, has_words, parts_of
+from ..launch.decision import DecidedCommand, has_words, key_of, plain_kernel
 from ..memory.blocks import Store
-from ..records import Access, Command, Found, Launch, Report
+from ..records import Access, Command, Found, Key, Launch, Report
 from .builds import Schedulers
 from .built import Scheduler
-from .homes import Head, Homes, keep_on_lanes, key_of, offer_of
+from .homes import Head, Homes, keep_on_lanes, offer_of
 from .notes import NOTED, NOTES, Book, Noted
-from .policy import AS_RULED, FILLS, HOT, IN_SCHEDULER, Choice, Key
+from .policy import AS_RULED, FILLS, HOT, IN_SCHEDULER, Choice
 from .segment import SegmentCommand
 from .segment import Settings as SegmentSettings
 from .sender import Epoch, Sender, Settings
@@ -299,7 +299,7 @@ class Device(Backend):
             self._replay(launch.number, launch.upstream, command)
             return
         self._homes.built_anew()
-        plain, _ = parts_of(command)
+        plain = plain_kernel(command)
         reason = self._reason_for_lane(launch, plain)
         if reason is None:
             offer = offer_of(command)
@@ -307,14 +307,14 @@ class Device(Backend):
                 scheduler, task = self._task(command, offer)
             except Unfit as unfit:
                 reason = unfit.reason
-                if self.choice is not None and offer is None and type(plain) is KernelCommand:
+                if self.choice is not None and offer is None and plain is not None:
                     keep_on_lanes(plain.kernel, reason)
             else:
                 self._record(launch, scheduler, task)
                 return
         self._to_lane(launch, reason)
 
-    def _reason_for_lane(self, launch: Launch, plain: Command) -> str | None:
+    def _reason_for_lane(self, launch: Launch, plain: KernelCommand | None) -> str | None:
         """Say why a launch goes to a lane, whatever its task would be. None: it need not."""
         command = launch.command
         if type(command) is KernelCommand and command.lane:
@@ -324,18 +324,18 @@ class Device(Backend):
                 self._lanes_count = has_words(self.queues[0].device)
             if self._lanes_count:
                 self.choice.counted(launch.number)
-        return self._at_once(self.choice, launch.number, plain) if self.choice else None
+        return self._at_once(self.choice, launch, plain) if self.choice else None
 
-    def _at_once(self, choice: Choice, number: int, command: Command) -> str | None:
+    def _at_once(self, choice: Choice, launch: Launch, plain: KernelCommand | None) -> str | None:
         """Return why a launch takes a lane without a further decision. None: it needs one."""
-        until, why = choice.on_lanes_until(number, command.name)
+        until, why = choice.on_lanes_until(launch.number, launch.command.name)
         if until:
             return why
-        if type(command) is not KernelCommand or offer_of(command) is not None:
+        if plain is None or offer_of(plain) is not None:
             return None
-        kernel = command.kernel
+        kernel = plain.kernel
         if kernel.launched >= HOT:
-            return choice.takes_long(key_of(command))
+            return choice.takes_long(plain.key)
         if not kernel.launched and kernel.origin is not None:
             self.schedulers.launched.see(kernel.origin)
         kernel.launched += 1

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Sequence
 from contextlib import suppress
+from math import prod
 from typing import NamedTuple
 
 import pyopencl as cl
@@ -19,7 +20,7 @@ from ..access.cuts import AUTO, EACH_TILE, TILES
 from ..devices.driver import Origin
 from ..errors import OutOfMemory
 from ..launch.commands import KernelCommand
-from ..launch.decision import DecidedCommand, parts_of
+from ..launch.decision import parts_of, plain_kernel
 from ..memory.blocks import Store
 from ..records import EVERYTHING, Access, Command, Pair
 from . import layout
@@ -207,7 +208,7 @@ class Cutter:
             raise Unfit(lane)
         found = _origin(command)
         if found is None:
-            if type(command) in (KernelCommand, DecidedCommand):
+            if plain_kernel(command) is not None:
                 raise Unfit(NO_ADDRESS)
             raise Unfit(f"a {command.name} runs by itself")
         if any(span.base == EVERYTHING for span in (*access.reads, *access.writes)):
@@ -259,21 +260,21 @@ class Cutter:
 def asks_for_bands(command: Command) -> bool:
     """Tell whether the program asks for a launch to be cut, instead of leaving it to the
     library."""
-    plain, _ = parts_of(command)
-    cut = plain.cut if type(plain) is KernelCommand else None
+    plain = plain_kernel(command)
+    cut = None if plain is None else plain.cut
     return cut is not None and cut.touched is not None and cut.bands != AUTO
 
 
 def _lane(command: Command) -> str:
     """Say why a launch goes to a lane in any case. Empty: it need not."""
-    plain, _ = parts_of(command)
-    return plain.lane if type(plain) is KernelCommand else ""
+    plain = plain_kernel(command)
+    return "" if plain is None else plain.lane
 
 
 def _takes_local_memory(command: Command) -> bool:
-    command, _ = parts_of(command)
-    return type(command) is KernelCommand and any(
-        isinstance(pointer, cl.LocalMemory) for pointer in command.pointers[1::2]
+    plain = plain_kernel(command)
+    return plain is not None and any(
+        isinstance(pointer, cl.LocalMemory) for pointer in plain.pointers[1::2]
     )
 
 
@@ -281,13 +282,8 @@ def _origin(command: Command) -> tuple[Origin, int] | None:
     """Return the origin of a command's kernel, and the work-items of its groups."""
     if _lane(command):
         return None
-    command, _ = parts_of(command)
-    if type(command) is not KernelCommand:
+    plain = plain_kernel(command)
+    origin = None if plain is None else getattr(plain.kernel, "origin", None)
+    if plain is None or origin is None:
         return None
-    origin = getattr(command.kernel, "origin", None)
-    if origin is None:
-        return None
-    group = 1
-    for length in command.local_size or (0,):
-        group *= length
-    return origin, group
+    return origin, prod(plain.local_size or (0,))

@@ -16,15 +16,15 @@ from ..devices.driver import Offers, OwnKernel
 from ..host.living import Living
 from ..launch.backend import BandHeads
 from ..launch.commands import KernelCommand
-from ..launch.decision import parts_of
+from ..launch.decision import parts_of, plain_kernel
 from ..memory.blocks import Store
-from ..records import Command
+from ..records import Command, Key
 from .builds import Schedulers
 from .built import Scheduler
 from .kernel_sets import CutCount, Step
 from .laying import heads_of
 from .layout import MOST_TILES
-from .policy import HOT, LONGEST_REST, Choice, Key
+from .policy import HOT, LONGEST_REST, Choice
 from .task import MOST_HEADS, NO_ADDRESS, Body, NeedsArena, Task, Tiling, Unfit, sizes_of
 
 FEW_COME = "too few launches were under way at a time so far"
@@ -88,8 +88,8 @@ class Homes:
         the launch cannot run there."""
         task = self._task_in(command, home, other)
         if task is not None:
-            plain, _ = parts_of(command)
-            assert type(plain) is KernelCommand
+            plain = plain_kernel(command)
+            assert plain is not None
             self._keep_offer(plain, other, other.bodies[plain.kernel.origin])
         return task
 
@@ -137,7 +137,7 @@ class Homes:
             return []
         scheduler, body = offer
         found = body.heads.get(sizes_of(command))
-        if found is None or self.refusal(key_of(command), found[2], scheduler) is not None:
+        if found is None or self.refusal(command.key, found[2], scheduler) is not None:
             return []
         tiling = None
         if self._choice is None:
@@ -163,7 +163,7 @@ class Homes:
         except Unfit:
             return None
         found = task.cuts
-        if not found.bands or self.refusal(key_of(command), task.tiles, scheduler) is not None:
+        if not found.bands or self.refusal(command.key, task.tiles, scheduler) is not None:
             return None
         boxes = [band.boxes for band in found.bands]
         heads = [*zip(boxes, heads_of(task), strict=True)]
@@ -221,11 +221,11 @@ class Homes:
 
 def offer_of(command: Command) -> tuple[Scheduler, Body] | None:
     """Return the scheduler that had the kernel before at these sizes, and its body there."""
-    command, _ = parts_of(command)
-    if type(command) is not KernelCommand:
+    plain = plain_kernel(command)
+    if plain is None:
         return None
-    offers: Offers | None = getattr(command.kernel, "offers", None)
-    return None if offers is None else offers.get(sizes_of(command))
+    offers: Offers | None = getattr(plain.kernel, "offers", None)
+    return None if offers is None else offers.get(sizes_of(plain))
 
 
 def keep_on_lanes(kernel: OwnKernel, reason: str) -> None:
@@ -234,11 +234,3 @@ def keep_on_lanes(kernel: OwnKernel, reason: str) -> None:
     kernel.launched = HOT - kernel.rest
     kernel.rest = min(2 * kernel.rest, LONGEST_REST)
     kernel.reason = reason
-
-
-def key_of(command: Command) -> Key | None:
-    """Return a kernel and its sizes, by which launches count as alike. None for other commands."""
-    command, _ = parts_of(command)
-    if type(command) is KernelCommand:
-        return command.name, command.global_size, command.local_size
-    return None

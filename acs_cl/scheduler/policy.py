@@ -26,9 +26,8 @@ the program, from sending to finding the end. That time is never less than what 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TypeAlias
 
-from ..records import Sizes
+from ..records import Key
 
 HOT = 32
 """Launches of a kernel before its scheduler is built. A build keeps a core busy for a while."""
@@ -101,10 +100,6 @@ NEVER = 1 << 62
 
 Names = Callable[[], Mapping[str, int]]
 """Returns the kernels of an epoch, and how many launches of each it has."""
-
-
-Key: TypeAlias = tuple[str, Sizes, Sizes | None]
-"""A kernel and its sizes. Launches with the same key count as alike."""
 
 
 class Choice:

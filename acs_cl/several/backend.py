@@ -18,8 +18,7 @@ from .. import core
 from ..backends.queues import HostQueues
 from ..devices.driver import OwnKernel
 from ..launch.backend import Backend, Ended, Lease
-from ..records import Launch
-from .kernel_times import Key
+from ..records import Key, Launch
 
 REMEMBERED = 4096
 """How many ended launches the backend still knows the device of."""

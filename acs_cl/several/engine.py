@@ -25,18 +25,19 @@ from ..errors import OutOfMemory
 from ..handle import Handle
 from ..launch.books import Parts
 from ..launch.commands import KernelCommand, TransferCommand
+from ..launch.decision import key_of
 from ..launch.engine import Calls
 from ..launch.foreign_events import open_events
 from ..launch.observers import AccessOf, Cutting, Unplaced
 from ..launch.several_handles import SeveralHandle
 from ..memory.array import Array
-from ..records import EVERYTHING, Access, Command, interval
+from ..records import EVERYTHING, Access, Command, Key, interval
 from . import device_commands, policies
 from .arrays import ArrayEngine
 from .copies import PREFETCH, Copies
 from .device_commands import Twins
 from .device_parts import LEAST_US
-from .kernel_times import Key, Times, key_of
+from .kernel_times import Times
 from .known_launches import Assigned, Group, Known, KnownLaunches, bases_of
 from .memory import AnyPart
 from .model import Parcel, Piece, needed

@@ -18,12 +18,7 @@ from collections import deque
 from collections.abc import Callable
 from statistics import median_low
 
-from ..launch.commands import KernelCommand
-from ..launch.decision import DecidedCommand
-from ..records import Command, Sizes
-
-Key = tuple[str, Sizes, Sizes | None]
-"""The key of times: a kernel and its sizes."""
+from ..records import Key
 
 FIRST = 8
 """Number of first launches of a kind that are measured if possible. Later, the newest so many
@@ -115,12 +110,3 @@ class Times:
         kind.newest_us.append(took_us)
         known = self._took.get(key, self._unknown)
         self._took[key] = (*known[:device], median_low(kind.newest_us), *known[device + 1 :])
-
-
-def key_of(command: Command) -> Key | None:
-    """Return the key of a kernel's times; None for other commands."""
-    if isinstance(command, DecidedCommand):
-        command = command.plain
-    if isinstance(command, KernelCommand):
-        return command.name, command.global_size, command.local_size
-    return None

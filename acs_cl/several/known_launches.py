@@ -17,11 +17,12 @@ from typing import NamedTuple
 
 from .. import core
 from ..launch.commands import KernelCommand
+from ..launch.decision import key_of
 from ..launch.observers import AccessOf, Cutting
-from ..records import EVERYTHING, Access, Command, Span
+from ..records import EVERYTHING, Access, Command, Key, Span
 from . import device_commands
 from .device_parts import DevicePart, border_first, parts_of
-from .kernel_times import RARELY, Key, Times, key_of
+from .kernel_times import RARELY, Times
 from .memory import AnyPart
 from .model import needed
 

@@ -18,7 +18,7 @@ from . import policies
 from .backend import Several
 from .copies_at_once import Copier
 from .device_parts import LEAST_US, DevicePart
-from .kernel_times import Times, key_of
+from .kernel_times import Times
 from .known_launches import EACH_TEXT, Known, part_text
 from .links import measured
 from .model import Model
@@ -172,4 +172,4 @@ class Placer:
     def _part_us(self, part: DevicePart, share_us: float) -> float:
         """Return how long a part takes: its share, until it was timed. A launch that does not fill
         a device takes as long in parts."""
-        return self._times.slowest_us(key_of(part.command)) or share_us
+        return self._times.slowest_us(part.command.key) or share_us
