@@ -21,6 +21,7 @@ Invariants:
 
 from __future__ import annotations
 
+from collections import Counter
 from math import prod
 from typing import Any, NamedTuple
 
@@ -35,7 +36,7 @@ from acs_cl.emu.machines import MACHINES
 from acs_cl.emu.spec import Machine
 from acs_cl.emu.trace import KERNEL, Entry
 from acs_cl.errors import DeviceError
-from acs_cl.launch.backend import Backend, End, Ended
+from acs_cl.launch.backend import Backend, End, Ended, LaneCounts
 from acs_cl.records import Launch, Report
 
 GUESS_NS = 5_000
@@ -121,7 +122,6 @@ class Emulated(Backend):
             self._launches[place] = launch, event
             self._events[launch.number] = event
             self._live.add(self._entry(place, launch, tuple(upstream)))
-            self._used[0] += 1
             self._is_news = True
 
     def _entry(self, place: int, launch: Launch, upstream: tuple[int, ...]) -> Entry:
@@ -264,6 +264,10 @@ class Emulated(Backend):
             return None
         self.advance(number)
         return event.real
+
+    def lane_counts(self) -> LaneCounts:
+        """Return how many launches its one queue has had."""
+        return LaneCounts(1, +Counter({0: len(self._live.entries)}))
 
     def flush(self) -> None:
         """Do nothing: the modelled device needs no flush."""

@@ -94,16 +94,17 @@ class Modelled:
     def submit(self, launch: Launch) -> int:
         """Submit to both; the lane that they agree on."""
         backend = self.backend
-        used, waits = backend.used, backend.waits
+        before = backend.lane_counts()
         command = launch.command
         is_kernel = isinstance(command, KernelCommand)
         what = (id(command.kernel), command.global_size) if is_kernel else None
         of_lanes = (what,) if isinstance(self.model, Lanes) else ()
         expected = self.model.submit(launch.number, launch.upstream, *of_lanes)
         self.give(launch)
-        assert backend.used - used == {expected.lane: 1}, launch
+        counts = backend.lane_counts()
+        assert counts.used - before.used == {expected.lane: 1}, launch
         if not backend.in_order:
-            assert backend.waits - waits == expected.waits, launch
+            assert counts.waits - before.waits == expected.waits, launch
         assert backend.in_flight == len(self.model.in_flight)
         assert isinstance(backend.event(launch.number), cl.Event)
         return expected.lane
@@ -174,12 +175,12 @@ def test_a_runtime_places_launches_as_it_was_asked_to(device: cl.Device) -> None
             arrays = [rt.zeros(1, "i4") for _ in range(6)]
             rt.finish()
             with held(rt.engine.backend.queues):
-                before = Counter(rt.engine.backend.used)
+                before = rt.engine.backend.lane_counts().used
                 prog.copy((1,), None, arrays[0], arrays[1])
                 for target in arrays[2:]:
                     prog.copy((1,), None, arrays[1], target)
             rt.finish()
-            used[after] = sorted((rt.engine.backend.used - before).values())
+            used[after] = sorted((rt.engine.backend.lane_counts().used - before).values())
     assert used["same"] == [5], "all on the lane of what they follow"
     assert used["disjoint"] == [1, 1, 1, 2], "one on that lane, the others elsewhere"
     for wrong in ({"lane_after": "parent"}, {"lane_new": "fresh"}):
@@ -314,9 +315,9 @@ def test_stretches_that_repeat_go_the_quicker_way(context: cl.Context) -> None:
     step = stretches.step(6)
     assert [stretches.run(step, of_one_lane) for _ in range(6)] == [4, 4, 4, 1, 1, 4]
     for many in (32, 64, 128):
-        before = stretches.backend.on_one_lane
+        before = stretches.backend.lane_counts().on_one_lane
         assert {stretches.run(step, of_one_lane) for _ in range(many)} == {1}
-        assert stretches.backend.on_one_lane == before + many * len(step)
+        assert stretches.backend.lane_counts().on_one_lane == before + many * len(step)
         assert stretches.run(step, of_one_lane) == 4  # is that quicker now?
     assert {stretches.run(step, of_lanes) for _ in range(256)} == {1}
     again = [stretches.run(step, of_lanes) for _ in range(5)]

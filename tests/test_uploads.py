@@ -203,7 +203,7 @@ def test_long_uploads_have_a_lane_of_their_own(device: cl.Device) -> None:
         expected = np.full(N, 3)
         expected[:16] = 7
         assert np.array_equal(y.get(), expected)
-        assert rt.engine.backend.used[2] == 2
+        assert rt.engine.backend.lane_counts().used[2] == 2
         assert rt.engine.backend.lanes == 3
         event = cl.UserEvent(rt.context)
         program.scale((N,), None, x, 2, wait_for=[event])
@@ -212,13 +212,13 @@ def test_long_uploads_have_a_lane_of_their_own(device: cl.Device) -> None:
             program.scale((N,), None, x, 2)
         graph.replay()  # which follows a launch, so that others would wait behind it
         y.set(hosts[0], copy=False)
-        assert rt.engine.backend.used[2] == 3
+        assert rt.engine.backend.lane_counts().used[2] == 3
         event.set_status(cl.command_execution_status.COMPLETE)
         assert (x.get() == 4).all()
         assert (y.get() == 1).all()
         graph.replay()
         assert (x.get() == 4).all()
-        assert rt.engine.backend.used[2] == 4
+        assert rt.engine.backend.lane_counts().used[2] == 4
 
 
 @pytest.mark.parametrize("memory", ["svm", "buffers"])
@@ -233,7 +233,7 @@ def test_long_uploads_are_copied_by_threads(device: cl.Device, memory: str) -> N
             upload = base[start : start + length].set(values)
             values[:] = -1
             upload.wait()
-            assert rt.engine.backend.used[uploads] == turn + 1
+            assert rt.engine.backend.lane_counts().used[uploads] == turn + 1
             found = base[start : start + length].get()
             assert np.array_equal(found, np.arange(turn, turn + length, dtype=np.int32))
         assert base[0].get() == 0

@@ -23,7 +23,7 @@ from .. import core
 from ..devices.driver import CommandQueue, pinned_pieces
 from ..devices.pocl import has_assertions, mixes_machine_code
 from ..errors import DeviceError
-from ..launch.backend import DECIDED, Backend, Ended
+from ..launch.backend import DECIDED, Backend, Ended, LaneCounts
 from ..launch.commands import KernelCommand, TransferCommand
 from ..launch.decision import Bound, WrongCountError
 from ..records import LANE_AFTER, LANE_NEW, Launch, Placing
@@ -109,20 +109,10 @@ class HostQueues(Backend):
         """Return the core's queues."""
         return self._core
 
-    @property
-    def waits(self) -> int:
-        """Return how many events launches had to wait for."""
-        return self._core.waits
-
-    @property
-    def on_one_lane(self) -> int:
-        """Return how many launches went to one lane, because all lanes would not be quicker."""
-        return self._core.narrow
-
-    @property
-    def used(self) -> Counter[int]:
-        """Count launches by lane."""
-        return +Counter(dict(enumerate(self._core.used())))
+    def lane_counts(self) -> LaneCounts:
+        """Return what the core counts of its lanes. Without the queue that keeps times."""
+        counts, used = self._core, +Counter(dict(enumerate(self._core.used())))
+        return LaneCounts(len(self.queues), used, counts.waits, counts.narrow)
 
     @property
     def in_flight(self) -> int:

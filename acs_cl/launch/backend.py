@@ -66,6 +66,19 @@ class Lease(NamedTuple):
     """Work-items from which on it is for launches of sizes that nobody has seen, too."""
 
 
+class LaneCounts(NamedTuple):
+    """What a backend counts of its lanes."""
+
+    lanes: int
+    """How many there are."""
+    used: Counter[int]
+    """Launches by lane."""
+    waits: int = 0
+    """Events that launches had to wait for."""
+    on_one_lane: int = 0
+    """Launches that went to one lane, because all lanes would not be quicker."""
+
+
 class Backend:
     """Holds the queues of one device."""
 
@@ -82,28 +95,10 @@ class Backend:
     def __init__(self, queues: list[cl.CommandQueue], profiling: bool) -> None:
         self.queues = queues
         self.profiling = profiling
-        self._waits = 0
-        self._used: Counter[int] = Counter()
 
-    @property
-    def waits(self) -> int:
-        """Return how many events launches had to wait for."""
-        return self._waits
-
-    @property
-    def on_one_lane(self) -> int:
-        """Return how many launches went to one lane, because all lanes would not be quicker."""
-        return 0
-
-    @property
-    def lane_count(self) -> int:
-        """Return how many lanes there are."""
-        return len(self.queues)
-
-    @property
-    def used(self) -> Counter[int]:
-        """Count launches by lane."""
-        return self._used
+    def lane_counts(self) -> LaneCounts:
+        """Return what it counts of its lanes."""
+        raise NotImplementedError
 
     @property
     def unsent(self) -> bool:

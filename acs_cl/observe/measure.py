@@ -92,7 +92,7 @@ class Measure:
             engine.measuring = self
             self._about = About(
                 full=engine.table.full,
-                on_one_lane=engine.backend.on_one_lane,
+                on_one_lane=engine.backend.lane_counts().on_one_lane,
                 replayed=engine.counts.replayed,
             )
         self._began_ns = perf_counter_ns()

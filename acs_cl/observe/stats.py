@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 def report(engine: Engine) -> Report:
     """Return all statistics, in plain values. Called under the runtime's lock."""
     hazards, table, backend = engine.hazards, engine.table, engine.backend
+    lanes = backend.lane_counts()
     report: Report = {
         "backend": backend.name,
         "core": core.ABOUT,
@@ -33,7 +34,7 @@ def report(engine: Engine) -> Report:
         "failed": engine.failures.count,
         "edges": dict(hazards.edges),
         "edges_pruned": hazards.pruned,
-        "event_waits": backend.waits,
+        "event_waits": lanes.waits,
         "live_spans": hazards.spans,
         "window": {
             "size": engine.window,
@@ -43,8 +44,8 @@ def report(engine: Engine) -> Report:
         },
         "backlog_waits": engine.counts.backlog_waits,
         "calls_not_plain": engine.counts.not_plain,
-        "lanes": dict(sorted(backend.used.items())),
-        "on_one_lane": backend.on_one_lane,
+        "lanes": dict(sorted(lanes.used.items())),
+        "on_one_lane": lanes.on_one_lane,
         "by_host": 0 if backend.core_queues is None else backend.core_queues.by_host,
         "memory": {
             "kind": engine.plan.memory,
@@ -67,6 +68,7 @@ def report(engine: Engine) -> Report:
 def about(engine: Engine, kernels: tuple[Needs, ...]) -> About:
     """Return facts about a runtime, without the block's times. `kernels`: the result of `needs`."""
     backend, checker = engine.backend, engine.checker
+    counts = backend.lane_counts()
     said = checker.report() if checker is not None else {}
     return About(
         backend=backend.name,
@@ -76,8 +78,8 @@ def about(engine: Engine, kernels: tuple[Needs, ...]) -> About:
         window=engine.window or 0,
         full=engine.table.full,
         replayed=engine.counts.replayed,
-        lanes=backend.lane_count,
-        on_one_lane=backend.on_one_lane,
+        lanes=counts.lanes,
+        on_one_lane=counts.on_one_lane,
         units=engine.device.max_compute_units,
         is_cpu=bool(engine.device.type & cl.device_type.CPU),
         checks=said.get("modes", ""),

@@ -44,6 +44,7 @@ from ..launch.backend import (
     BandHeads,
     End,
     Ended,
+    LaneCounts,
     Lease,
     Snapshot,
 )
@@ -156,25 +157,9 @@ class Device(Backend):
         self.sender.settings = settings
         self._table.forget_epochs()
 
-    @property
-    def used(self) -> Counter[int]:
-        """Count launches by lane."""
-        return self.lanes.used
-
-    @property
-    def lane_count(self) -> int:
-        """Return how many lanes there are beside the scheduler."""
-        return self.lanes.lane_count
-
-    @property
-    def waits(self) -> int:
-        """Return how many launches on lanes epochs had to wait for."""
-        return self.sender.waits
-
-    @property
-    def on_one_lane(self) -> int:
-        """Return that of the lanes."""
-        return self.lanes.on_one_lane
+    def lane_counts(self) -> LaneCounts:
+        """Return that of the lanes, with the launches there that epochs had to wait for."""
+        return self.lanes.lane_counts()._replace(waits=self.sender.waits)
 
     def keep_open(self, tasks: int = 0) -> None:
         """Let the open epoch grow to that many tasks, or until it is asked for, however large

@@ -17,7 +17,7 @@ import pyopencl as cl
 from .. import core
 from ..backends.queues import HostQueues
 from ..devices.driver import OwnKernel
-from ..launch.backend import Backend, Ended, Lease
+from ..launch.backend import Backend, Ended, LaneCounts, Lease
 from ..records import Key, Launch
 
 REMEMBERED = 4096
@@ -114,25 +114,14 @@ class Several(Backend):
         """Report the launches of the first device that the core saw end."""
         return self._all([ended])
 
-    @property
-    def waits(self) -> int:
-        """The number of events that launches were made to wait for."""
-        return sum(one.waits for one in self.backends)
-
-    @property
-    def on_one_lane(self) -> int:
-        """The number of launches on one lane of a device, because all would not be quicker."""
-        return sum(one.on_one_lane for one in self.backends)
-
-    @property
-    def used(self) -> Counter[int]:
-        """The number of launches of each lane. The lanes of the first device come first."""
-        found: Counter[int] = Counter()
-        first = 0
-        for backend in self.backends:
-            found.update({first + lane: many for lane, many in backend.used.items()})
+    def lane_counts(self) -> LaneCounts:
+        """Return those of all devices together. The lanes of the first one come first."""
+        counts, used, first = [one.lane_counts() for one in self.backends], Counter[int](), 0
+        for backend, of_device in zip(self.backends, counts, strict=True):
+            used.update({first + lane: many for lane, many in of_device.used.items()})
             first += backend.lanes
-        return found
+        waits, narrow = sum(one.waits for one in counts), sum(one.on_one_lane for one in counts)
+        return LaneCounts(len(self.queues), used, waits, narrow)
 
     @property
     def in_flight(self) -> int:
