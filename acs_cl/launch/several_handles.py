@@ -14,7 +14,7 @@ import pyopencl as cl
 from ..devices.driver import CommandQueue
 from ..handle import Handle
 from ..records import Access
-from .waits import refuse_on_host_task, wait
+from .waits import refuse_on_host_task
 
 if TYPE_CHECKING:
     from .engine import Engine
@@ -43,10 +43,7 @@ class SeveralHandle(Handle):
         what a read in several pieces has read."""
         engine = self.engine
         refuse_on_host_task("waiting for launches")
-        engine.sync()
-        for number in reversed(self.numbers):
-            if number in engine.table:
-                wait(engine, number)
+        engine.wait_for_all(self.numbers)
         engine.waited()
         if engine.failures.any:
             for number in self.numbers:
