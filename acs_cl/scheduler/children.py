@@ -1,8 +1,10 @@
-"""Children: memory that holds spawned items until they run, and what the scheduler learns of them.
+"""Children: memory that holds spawned items until they run, and what became of them.
 
-Input: a scheduler. Output: a pool for it. Invariants: a pool belongs to one scheduler, which runs
-one epoch at a time. The contents of its units are useless after the epoch; what was learned of
-functions stays. The results are the same with any controller, and with a full pool.
+Input: a scheduler, or what an epoch of it left. Output: a pool for it, or counts.
+
+Invariants: a pool belongs to one scheduler, which runs one epoch at a time. The contents of its
+units are useless after the epoch; what was learned of functions stays. The results are the same
+with any controller, and with a full pool.
 """
 
 from __future__ import annotations
@@ -50,3 +52,47 @@ def give_pool(
     pool = cl.Buffer(context, flags, hostbuf=fresh)
     native._set_arg_multi((POOL_INDEX, pool))
     return pool
+
+
+class Children(NamedTuple):
+    """Counts spawned items that were not run at once."""
+
+    spawned: int = 0
+    """Items that became tasks."""
+    kept: int = 0
+    """Items that the group whose tile spawned them ran itself, for one of these four reasons:"""
+    all_busy: int = 0
+    """all groups had work;"""
+    no_room: int = 0
+    """the pool or the ring was full;"""
+    too_many: int = 0
+    """their launch already had as many unfinished tiles as it may have;"""
+    slower: int = 0
+    """a child would have taken longer."""
+
+    def and_those(self, others: Children) -> Children:
+        """Add the counts of `others`."""
+        return Children(*(a + b for a, b in zip(self, others, strict=True)))
+
+    def __str__(self) -> str:
+        why = ", ".join(
+            f"{many:,} since {reason}"
+            for many, reason in zip(self[2:], REASONS, strict=True)
+            if many
+        )
+        ran = f", its groups ran {self.kept:,} themselves ({why})" if self.kept else ""
+        return f"of items that its epoch spawned, {self.spawned:,} became children{ran}"
+
+
+REASONS = (
+    "all groups had work",
+    "there was no room",
+    "a launch had as many tiles as it may have",
+    "children would have taken longer",
+)
+
+
+def children_of(status: layout.Words) -> Children:
+    """Read the counts of one epoch from its status buffer."""
+    kept = status[layout.KEPT : layout.KEPT + layout.REASONS].tolist()
+    return Children(int(status[layout.SPAWNED]), sum(kept), *kept)

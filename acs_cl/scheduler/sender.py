@@ -29,7 +29,7 @@ from ..launch.backend import Backend
 from ..launch.decision import WrongCountError
 from ..memory.blocks import Store
 from . import layout
-from .children import ROOM, Room
+from .children import ROOM, Children, Room, children_of
 from .orders import ORDERS
 from .rounds import LoopRun
 from .segment import SegmentCommand
@@ -59,50 +59,6 @@ them."""
 POLLS_ON_CPU = 1 << 13
 """The same on a CPU, about half a millisecond, since others need its few cores. On one core groups
 leave at once: nobody could make work for a group that waits."""
-
-
-class Children(NamedTuple):
-    """Counts spawned items that were not run at once."""
-
-    spawned: int = 0
-    """Items that became tasks."""
-    kept: int = 0
-    """Items that the group whose tile spawned them ran itself, for one of these four reasons:"""
-    all_busy: int = 0
-    """all groups had work;"""
-    no_room: int = 0
-    """the pool or the ring was full;"""
-    too_many: int = 0
-    """their launch already had as many unfinished tiles as it may have;"""
-    slower: int = 0
-    """a child would have taken longer."""
-
-    def and_those(self, others: Children) -> Children:
-        """Add the counts of `others`."""
-        return Children(*(a + b for a, b in zip(self, others, strict=True)))
-
-    def __str__(self) -> str:
-        why = ", ".join(
-            f"{many:,} since {reason}"
-            for many, reason in zip(self[2:], REASONS, strict=True)
-            if many
-        )
-        ran = f", its groups ran {self.kept:,} themselves ({why})" if self.kept else ""
-        return f"of items that its epoch spawned, {self.spawned:,} became children{ran}"
-
-
-REASONS = (
-    "all groups had work",
-    "there was no room",
-    "a launch had as many tiles as it may have",
-    "children would have taken longer",
-)
-
-
-def children_of(status: layout.Words) -> Children:
-    """Read the counts of one epoch from its status buffer."""
-    kept = status[layout.KEPT : layout.KEPT + layout.REASONS].tolist()
-    return Children(int(status[layout.SPAWNED]), sum(kept), *kept)
 
 
 class Settings(NamedTuple):
