@@ -227,6 +227,11 @@ def fill(queue: cl.CommandQueue, place: Place, pattern: HostArray, wait_for: Eve
     return _fill(queue, place.memory, pattern, place.offset, place.nbytes, wait_for)
 
 
+def buffer_of(context: cl.Context, values: HostArray) -> cl.Buffer:
+    """Make a buffer with the bytes of an array."""
+    return cl.Buffer(context, cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR, hostbuf=values)
+
+
 def wait_for_pinned(queue: cl.CommandQueue, shape: tuple[int, ...], dtype: DType) -> HostArray:
     """Return host memory that the driver allocated for fast transfers, mapped while the array
     lives.

@@ -19,7 +19,7 @@ import pyopencl as cl
 
 from .. import core
 from ..access.cuts import Cut
-from ..devices.driver import Events, Place, read
+from ..devices.driver import Events, Place, buffer_of, read
 from ..devices.probe.facts import svm
 from ..errors import DeviceError
 from ..records import Command, Key, Span
@@ -98,8 +98,7 @@ class Fault:
 
     def __init__(self, context: cl.Context) -> None:
         self.host = np.zeros(1, np.uint32)
-        flags = cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR
-        self.place = Place(cl.Buffer(context, flags, hostbuf=self.host), 0, WIDTH)
+        self.place = Place(buffer_of(context, self.host), 0, WIDTH)
         self.kernel_event: cl.Event | None = None
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import pyopencl as cl
 
 from .. import core
-from ..devices.driver import OwnKernel, declare_svm, set_arguments
+from ..devices.driver import OwnKernel, buffer_of, declare_svm, set_arguments
 from . import layout
 from .bands import Band
 from .built import Scheduler
@@ -44,18 +44,14 @@ def alone(
         native.set_arg(POOL_INDEX, scheduler.pool)
     unread: list[cl.Buffer] = []
     if scheduler.notes is not None:  # a timed form notes nothing here: there is no room
-        unread = [_filled(context, np.zeros(HEADER, np.uint32))]
+        unread = [buffer_of(context, np.zeros(HEADER, np.uint32))]
         native.set_arg(native.num_args - 1, unread[0])
     kept: list[cl.Buffer] = []
 
     def run(queue: cl.CommandQueue) -> cl.Event:
-        kept[:] = *unread, _filled(context, image.words)  # a run changes the counts
+        kept[:] = *unread, buffer_of(context, image.words)  # a run changes the counts
         declare_svm(native, list(memory.sizes))
         set_arguments(native, (0, kept[-1]), launch_arguments())
         return cl.enqueue_nd_range_kernel(queue, native, (groups * group,), (group,))
 
     return run
-
-
-def _filled(context: cl.Context, words: layout.Words) -> cl.Buffer:
-    return cl.Buffer(context, cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR, hostbuf=words)

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 import pyopencl as cl
 
-from ..devices.driver import OwnKernel
+from ..devices.driver import OwnKernel, buffer_of
 from ..launch.spawning import MOST_THRESHOLD, Spawn
 from . import layout
 
@@ -48,8 +48,7 @@ def give_pool(
         return None
     units = layout.LEARNED_UNITS + layout.POOL_UNITS + layout.LISTED * groups
     fresh = np.zeros(units * layout.UNIT_BYTES // 4, np.uint32)
-    flags = cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR
-    pool = cl.Buffer(context, flags, hostbuf=fresh)
+    pool = buffer_of(context, fresh)
     native._set_arg_multi((POOL_INDEX, pool))
     return pool
 

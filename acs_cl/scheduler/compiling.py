@@ -19,7 +19,7 @@ from typing import Any
 import pyopencl as cl
 
 from ..devices.build import build
-from ..devices.driver import CommandQueue, set_arguments
+from ..devices.driver import CommandQueue, buffer_of, set_arguments
 from ..host.digest import digest
 from ..opencl_c import cache, registers
 from . import layout
@@ -57,8 +57,7 @@ def warm_up(context: Any, device: Any, native: Any, group: int, notes: Any = Non
     """Launch a scheduler with an empty epoch. `notes`: of one in its timed form."""
     image = layout.Recorder().image(64)
     queue = CommandQueue(context, device)
-    flags = cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR
-    region = cl.Buffer(context, flags, hostbuf=image.words)
+    region = buffer_of(context, image.words)
     set_arguments(native, (0, region), launch_arguments())
     pool = give_pool(context, native, 1, notes is not None)
     if notes is not None:

@@ -80,10 +80,9 @@ class Notes:
         self.room = room
         timed = cl.command_queue_properties.PROFILING_ENABLE
         self._queue = CommandQueue(context, device, properties=timed)
-        flags = cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR
         fresh = np.zeros(HEADER + room * WORDS, np.uint32)
         fresh[ENTRIES] = room
-        self.memory = cl.Buffer(context, flags, hostbuf=fresh)
+        self.memory = driver.buffer_of(context, fresh)
         self._told = cl.Buffer(context, cl.mem_flags.READ_WRITE, 64)
         self._clock = OwnKernel(program, CLOCK)
         self._clock._set_arg_multi((0, self.memory, 1, self._told))

@@ -143,8 +143,7 @@ class Segment:
         self._loop = 0
         if is_loop:
             image, self._loop = rounds.looped(image)
-        flags = cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR
-        region = cl.Buffer(context, flags, hostbuf=image.words)
+        region = driver.buffer_of(context, image.words)
         rows = -(-image.tasks // 32)
         self.status_words = layout.STATE_WORD + 32 * rows if self.counted else layout.STATUS_WORDS
         self._words = image.words[: image.block].copy()
