@@ -21,8 +21,9 @@ from counting import calls
 import acs_cl as acs
 from acs_cl import core, devices, testing
 from acs_cl.access import arguments, needed
-from acs_cl.access.bands import Groups, group_counts, rows
+from acs_cl.access.bands import Groups
 from acs_cl.access.binder import MOST_RUNS, Reached, binder, names
+from acs_cl.access.cuts import in_runs
 from acs_cl.access.inference import from_source
 from acs_cl.access.signature import Signature
 from acs_cl.records import Access, Span
@@ -51,6 +52,12 @@ def of(
         for index, parameter in enumerate(signature.parameters)
         if parameter.is_pointer
     }
+
+
+def cut(sizes: Sizes, local: Sizes, bands: int) -> list[Groups]:
+    """The groups of each band of a launch."""
+    counts = [-(-n // each) for n, each in zip(sizes, local, strict=True)]
+    return [one.boxes[0] for one in in_runs(counts, bands).parts]
 
 
 def elements(rectangles: Any, size: int, limit: int) -> set[int]:
@@ -147,7 +154,7 @@ def check(seeds: list[int]) -> tuple[int, int]:
                       for _ in programs.ARRAYS]  # fmt: skip
             bands: list[Groups | None] = [None]
             if local is not None:
-                bands += rows(group_counts(sizes, local), chance.choice([1, 2, 3, 8]))
+                bands += cut(sizes, local, chance.choice([1, 2, 3, 8]))
             for band in bands:
                 found = of(signature, sizes, local, offset, numbers, band)
                 seen = record(kernel, queue, memory, (sizes, local, offset), numbers, band)

@@ -13,14 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import acs_cl as acs
-from acs_cl.access.bands import (
-    box_of,
-    group_count,
-    group_counts,
-    rows,
-    run_length,
-    tiles,
-)
+from acs_cl.access.bands import box_of, run_length, tiles
 from acs_cl.access.binder import MOST_RECTANGLES, Reached, binder
 from acs_cl.access.cuts import Cut, Policy, Shares, asked, in_runs, policy
 from acs_cl.access.inference import from_source
@@ -45,13 +38,13 @@ def groups_of(box: Any) -> set[tuple[int, ...]]:
 
 
 @given(COUNTS, st.integers(1, 40))
-def test_rows_are_all_groups_once_and_in_order(counts: list[int], bands: int) -> None:
-    cut = rows(counts, bands)
+def test_runs_are_all_groups_once_and_in_order(counts: list[int], bands: int) -> None:
+    cut = in_runs(counts, bands).parts
     assert 1 <= len(cut) <= bands
-    seen = [sorted(groups_of(box), key=lambda group: group[::-1]) for box in cut]
+    seen = [sorted(groups_of(one.boxes[0]), key=lambda group: group[::-1]) for one in cut]
     numbered = sorted(product(*map(range, counts)), key=lambda group: group[::-1])
     assert [group for band in seen for group in band] == numbered
-    assert [group_count(box) for box in cut] == [len(band) for band in seen]
+    assert [(one.run, one.many, len(one.boxes)) for one in cut] == [(len(s), 1, 1) for s in seen]
 
 
 @given(COUNTS, st.data())
@@ -82,7 +75,7 @@ def test_a_band_of_one_length_is_a_box(counts: list[int], bands: int) -> None:
     assert 1 <= -(-every // length) <= bands
     for first in range(0, every, length):
         behind = min(first + length, every)
-        assert group_count(box_of(counts, first, behind)) == behind - first
+        assert len(groups_of(box_of(counts, first, behind))) == behind - first
 
 
 @given(COUNTS, st.integers(1, 40), st.integers(1, 300), st.sampled_from((1, 4, 16)), st.booleans())
@@ -335,8 +328,6 @@ def conflict(one: Access, other: Access) -> bool:
 
 
 def test_a_cut_that_cannot_be_is_refused() -> None:
-    with pytest.raises(acs.UsageError, match="1 band or more, got 0"):
-        rows((4,), 0)
     with pytest.raises(acs.UsageError, match=r"\(4, 2\) groups cannot be cut into \(5, 1\) pieces"):
         tiles((4, 2), (5, 1))
 
@@ -373,7 +364,9 @@ def footprints(
     made = binder(signature)
     assert {signature.parameters[index].name for index, *_ in made.numbers} <= {"n"}
     found = []
-    for box in rows(group_counts(size, local), bands):
+    counts = [-(-n // each) for n, each in zip(size, local, strict=True)]
+    for one in in_runs(counts, bands).parts:
+        (box,) = one.boxes
         reached = made.reached(size, local, None, [n] * len(made.numbers), box)
         found.append(
             {

@@ -12,11 +12,11 @@ import numpy as np
 import pyopencl as cl
 import pytest
 import rich_programs as rich
-from test_affine import elements, held, of, reached, record, sizes_of
+from test_affine import cut, elements, held, of, reached, record, sizes_of
 
 import acs_cl as acs
 from acs_cl import devices
-from acs_cl.access.bands import Groups, group_counts, rows
+from acs_cl.access.bands import Groups
 from acs_cl.access.inference import from_source
 from acs_cl.opencl_c.parse.unsaid import components
 
@@ -347,7 +347,7 @@ def random_kernels(seeds: list[int]) -> tuple[int, int]:
                       for _ in programs.ARRAYS]  # fmt: skip
             bands: list[Groups | None] = [None]
             if local is not None:
-                bands += rows(group_counts(sizes, local), chance.choice([1, 2, 3, 8]))
+                bands += cut(sizes, local, chance.choice([1, 2, 3, 8]))
             kernel = getattr(program, f"k{seed}")
             for band in bands:
                 found = of(signature, sizes, local, offset, {**numbers, **named}, band)

@@ -26,34 +26,6 @@ MOST_BANDS = 1024
 """Bands of a launch at most: hazards know edges only so far back."""
 
 
-def group_counts(global_size: Sequence[int], local_size: Sequence[int]) -> tuple[int, ...]:
-    """Count the groups of a launch on each axis."""
-    return tuple(-(-n // each) for n, each in zip(global_size, local_size, strict=True))
-
-
-def rows(counts: Sequence[int], bands: int) -> list[Groups]:
-    """Cut into at most `bands` runs of groups, in the order in which groups are numbered.
-
-    The slowest axis is cut first, since kernels commonly give it the rows of their output. A faster
-    axis is cut only if the slower ones have fewer groups than there should be bands.
-
-    >>> rows((4, 6), 3)
-    [((0, 4), (0, 2)), ((0, 4), (2, 4)), ((0, 4), (4, 6))]
-    >>> rows((4, 2), 4)
-    [((0, 2), (0, 1)), ((2, 4), (0, 1)), ((0, 2), (1, 2)), ((2, 4), (1, 2))]
-    """
-    if bands < 1:
-        raise UsageError(f"a launch is cut into 1 band or more, got {bands}")
-    pieces = [1] * len(counts)
-    left = bands
-    for axis in reversed(range(len(counts))):
-        pieces[axis] = min(counts[axis], left)
-        left //= max(1, pieces[axis])
-        if pieces[axis] < counts[axis]:
-            break
-    return tiles(counts, pieces)
-
-
 def tiles(counts: Sequence[int], pieces: Sequence[int]) -> list[Groups]:
     """Cut each axis into a number of pieces of nearly equal length.
 
@@ -70,16 +42,12 @@ def tiles(counts: Sequence[int], pieces: Sequence[int]) -> list[Groups]:
     return [tuple(reversed(box)) for box in product(*reversed(axes))]
 
 
-def group_count(groups: Groups) -> int:
-    """Count the groups of a band."""
-    return prod(behind - first for first, behind in groups)
-
-
 def run_length(counts: Sequence[int], bands: int) -> int:
     """Return how many groups in a row make a band, for at most `bands` bands of one length.
 
-    As in `rows`, the slowest axis is cut first. A band is some whole rows of groups, or one of the
-    equal parts of a row, so that it is a box of groups.
+    The slowest axis is cut first, since kernels commonly give it the rows of their output. A faster
+    axis is cut only if the slower ones have fewer groups than there should be bands. A band is some
+    whole rows of groups, or one of the equal parts of a row, so that it is a box of groups.
 
     >>> run_length((4, 6), 3), run_length((4, 2), 4), run_length((10,), 4)
     (8, 2, 3)

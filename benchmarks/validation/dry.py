@@ -25,8 +25,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from acs_cl import UsageError
-from acs_cl.access.bands import group_count, group_counts, rows
 from acs_cl.access.binder import Reached, binder
+from acs_cl.access.cuts import in_runs
 from acs_cl.access.inference import from_source
 from acs_cl.access.signature import Signature
 from acs_cl.benchmarks.peers.published import FAMILIES
@@ -148,14 +148,16 @@ class DryKernel:
                 f"kernel {self._name}: got {len(args)} arguments, expected {len(self._modes)}"
             )
         parts: list[Part] = []
-        for box in rows(group_counts(global_size, local_size), max(1, self._platform.bands)):
+        counts = [-(-n // each) for n, each in zip(global_size, local_size, strict=True)]
+        for band in in_runs(counts, max(1, self._platform.bands)).parts:
+            (box,) = band.boxes
             reached = dict.fromkeys(range(len(args)), ALL)
             if self._binder.has_ranges:
                 numbers = [
                     _number(args[at], offset, code) for at, offset, code in self._binder.numbers
                 ]
                 reached = self._binder.reached(global_size, local_size, None, numbers, box)
-            parts.append(Part(group_count(box), *self._access(args, reached)))
+            parts.append(Part(band.run, *self._access(args, reached)))
         views = self._access(args, dict.fromkeys(range(len(args)), ALL))
         nbytes = sum(span.nbytes for side in views for span in side)
         self._platform.kernel(self._name, parts, prod(local_size), args, nbytes, self._whole)
