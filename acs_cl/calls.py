@@ -25,8 +25,10 @@ from .records import Access, Command, HostArray
 def made(function: Callable[..., Handle], engine: Engine, *args: object) -> Handle:
     """Make a call of the program now. A graph that records this thread keeps it instead."""
     engine.called()
-    graph = engine.recorder()
-    return function(engine, *args) if graph is None else graph.capture(function, engine, *args)
+    recorder = engine.recorder()
+    if recorder is not None:
+        return recorder.capture(function, engine, *args)
+    return function(engine, *args)
 
 
 class Calls:

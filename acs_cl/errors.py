@@ -212,10 +212,7 @@ INNER = {
         "address argument base engine holders home is_inside lead live offset overwrites place "
         "span spans view_at where"
     ),
-    "Graph": (
-        "access_of body capture close_loop engine expect_loop explain is_capturing keep making "
-        "on_device open_loop pieces take told_bands trial_of"
-    ),
+    "Graph": ("access_of body engine explain making on_device pieces told_bands trial_of"),
     "Handle": "engine",
     "Kernel": (
         "binder cut_into_tiles declarations elements engine forgets globals_span guards "

@@ -277,9 +277,9 @@ class Kernel(core.native.Caller):
         if engine.tracer is not None:
             engine.tracer.called()
         sizes = self._sizes(global_size, local_size, offset)
-        graph = engine.recorder()
-        if graph is not None and not graph.is_capturing:
-            return graph.capture(
+        recorder = engine.recorder()
+        if recorder is not None and not recorder.is_capturing:
+            return recorder.capture(
                 self, *sizes[:2], *args,
                 reads=reads, writes=writes, wait_for=wait_for, offset=sizes[2], when=when,
                 bands=bands, spawn=spawn,
@@ -294,7 +294,7 @@ class Kernel(core.native.Caller):
         call = _new(
             _Call,
             (
-                args, sizes, wait_for, reads, writes, bands, items, deciding, graph is not None,
+                args, sizes, wait_for, reads, writes, bands, items, deciding, recorder is not None,
                 is_declared, is_plain, declarations,
                 _new(Asked, (forgets, known.signature, known.binder)),
                 items is None and not by_function,

@@ -29,10 +29,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from time import perf_counter
-from typing import IO, TYPE_CHECKING, Any, NoReturn
+from typing import IO, TYPE_CHECKING, NoReturn
 
 from .. import core
-from ..access.cuts import AUTO
 from ..errors import (
     UsageError,
     describe,
@@ -49,13 +48,12 @@ from ..host.progress import Progress
 from ..kernel import Kernel
 from ..launch.commands import KernelCommand
 from ..launch.decision import DecidedCommand
-from ..launch.observers import Cutting
 from ..launch.several_handles import numbers_of
 from ..launch.waits import refuse_on_host_task
 from ..memory.array import Array
 from ..memory.blocks import Base
 from ..observe.explain import Explanation
-from ..records import EVERYTHING, Access, Command, HostArray
+from ..records import EVERYTHING, Access, HostArray
 from ..scheduler.cutting import Single
 from ..scheduler.orders import ORDERS, Work
 from ..scheduler.segment import Segment
@@ -64,6 +62,7 @@ from .calls import Call, Move, Recorded, again, frozen, union
 from .handles import RecordedHandle, ReplayHandle
 from .loops import Launched, Loop, Rounds, Run, check_written, checked, drive
 from .pieces import Footprints, Piece, Pieces
+from .recorder import Recorder
 from .recording import Recording
 from .trial import Trial
 from .verify import Verified
@@ -97,9 +96,8 @@ class Graph:
     """
 
     __slots__ = (
-        "__weakref__", "_has_all", "_lock", "_order", "_outer", "_own", "_owned", "_pieces",
-        "_profile", "_recording", "_state", "_taking", "_thread", "_trial", "_tunes",
-        "_unentered", "arrays", "engine", "is_capturing", "making",
+        "__weakref__", "_has_all", "_lock", "_order", "_pieces", "_profile", "_recorder",
+        "_recording", "_state", "_thread", "_trial", "_tunes", "arrays", "engine", "making",
     )  # fmt: skip
 
     if not TYPE_CHECKING:  # a type checker would take any name then
@@ -111,10 +109,8 @@ class Graph:
         self.engine = engine
         self._lock = threading.RLock()
         self.making = core.native.Lock()
-        """Held while the library makes calls in order to record them. So no finalizer and no
-        handler of a signal launches there what would become a part of them."""
+        """Held while the library makes calls in order to record them, as a `Recorder` does."""
         self._state = "not recorded yet"
-        self.is_capturing = False
         self.arrays: Mapping[str, Array] = {}
         """The named arrays of a graph that was loaded. Swaps move them along."""
         self._recording = Recording()
@@ -126,13 +122,8 @@ class Graph:
         """Whether segments have all launches that they can. None: a trial may still tell."""
         self._trial: Trial | None = None
         self._profile: Profile | None = None
-        self._outer: list[tuple[Loop, list[Loop]]] = []
-        """While recording: the loops that are open, and the loops beside each."""
-        self._unentered: list[str] = []
-        """While recording: of each loop the line that made it, or "" once it was entered."""
-        self._owned: list[Base] = []
-        self._own: dict[int, tuple[Array, Array]] = {}
-        """While recording: {id of the program's array: it, and the graph's view of it}."""
+        self._recorder: Recorder | None = None
+        """While recording."""
 
     def __len__(self) -> int:
         return len(self._recording.launches)
@@ -168,7 +159,8 @@ class Graph:
             engine.end_bypasses()
         self._state = "being recorded"
         try:
-            engine.recorders[self._thread] = self
+            self._recorder = Recorder(self, self._recording, self.making)
+            engine.recorders[self._thread] = self._recorder
             engine.table.recording(1)
             return self  # from here on `__exit__` hears of a signal
         except BaseException as error:
@@ -179,23 +171,18 @@ class Graph:
         """Capture no more, whatever becomes of the graph."""
         if self.engine.recorders.pop(self._thread, None) is not None:
             self.engine.table.recording(-1)
-        self._own.clear()
         self._state = INTERRUPTED
 
     def _end_block(self, kind: object, error: object, trace: object) -> None:
         """Make pieces of what was recorded, or discard it."""
-        if kind is not None:
+        recorder, self._recorder = self._recorder, None
+        if kind is not None or recorder is None:
             self._let_go(INTERRUPTED)
             return
-        if self._outer:
-            self._let_go("discarded: its recording ended inside a loop")
-            raise UsageError("the recording ended inside a loop: leave acs.loop before rt.record()")
-        if any(self._unentered):
-            self._let_go("discarded: a loop in its recording was never entered")
-            raise UsageError(
-                f"acs.loop, made at {next(filter(None, self._unentered))}, was never entered: "
-                "write `with acs.loop(…):` around the launches that it repeats"
-            )
+        if (wrong := recorder.end()) is not None:
+            state, why = wrong
+            self._let_go(state)
+            raise UsageError(why)
         try:
             self._compile()
         except BaseException:
@@ -207,111 +194,6 @@ class Graph:
             output.write(path, f"{self.verify()}\n", "file of ACS_CL_VERIFY", "a")
 
     __exit__ = core.native.Leaving(_end_recording, _end_block)
-
-    def capture(self, function: Callable[..., Any], *args: object, **keywords: object) -> Handle:
-        """Make a call of the program now, without running its launches, and keep it."""
-        with self.making:
-            is_kernel = isinstance(function, Kernel)  # None is the same as no argument there
-            said = {
-                name: frozen(value, self._view)
-                for name, value in keywords.items()
-                if value is not None or not is_kernel
-            }
-            is_plain = is_kernel and not said.keys() - {"when"}
-            call = Call(function, frozen(args, self._view), said, (), is_plain)
-            handle, launches, owned = self._make(call, len(self._recording.calls))
-            self._recording.add(call._replace(owned=tuple(owned)), launches)
-            if not isinstance(handle, RecordedHandle):  # a call of no bytes
-                return RecordedHandle(self, 0, handle.name, handle.access)
-            return handle
-
-    def _make(self, call: Call, number: int) -> tuple[Handle, list[Recorded], list[Base]]:
-        """Make a call. Return its handle, its launches, and the memory that it allocates."""
-        launches: list[Recorded] = []
-        outer, self._owned = self._owned, []
-        self._taking = number, len(self), launches
-        self.is_capturing = True
-        try:
-            handle: Handle = call.function(*call.args, **call.keywords)
-            return handle, launches, self._owned
-        finally:
-            self.is_capturing = False
-            self._owned = outer
-
-    def expect_loop(self, site: str) -> int:
-        """Note that the program made a loop, and where. Return a number for it."""
-        self._unentered.append(site)
-        return len(self._unentered) - 1
-
-    def open_loop(self, number: int, flag: Array, at_most: int) -> Loop:
-        """Begin the body of an expected loop. It ends at `close_loop`."""
-        if self.engine.recorder() is not self:
-            raise UsageError("acs.loop: the recording in which it was made has ended")
-        self._unentered[number] = ""
-        recording, first = self._recording, len(self._recording.calls)
-        opened = Loop(self._view(flag), at_most, range(first, first))
-        self._outer.append((opened, recording.loops))
-        recording.loops = []
-        return opened
-
-    def close_loop(self, opened: Loop, is_whole: bool) -> None:
-        """End the body of a loop, which is the one opened last. A body that is not whole is
-        dropped: outside of a loop it would run once, whatever the flag."""
-        if not self._outer or self._outer[-1][0] is not opened:
-            if is_whole and self._outer:
-                raise UsageError("acs.loop ends before a loop inside it: end the inner one first")
-            return  # the recording has ended, and has said so
-        recording, (loop, beside) = self._recording, self._outer.pop()
-        calls = range(loop.calls.start, len(recording.calls))
-        loop = loop._replace(calls=calls, inner=tuple(recording.loops))
-        recording.loops = beside
-        is_kept = False
-        try:
-            if is_whole:
-                check_written("acs.loop", loop.flag, recording.accesses(calls))
-                recording.loops.append(loop)
-                is_kept = True
-        finally:
-            if not is_kept:
-                recording.take_back(calls.start)
-
-    def take(
-        self,
-        command: Command,
-        access: Access,
-        wait_for: object,
-        cutting: Cutting | None = None,
-    ) -> Handle:
-        """Keep a launch of the call that is being made. `cutting`: how it can be cut, if parts of
-        it may run on several devices."""
-        if wait_for:
-            raise UsageError(
-                "wait_for= inside a recording: an event comes once, and a graph is replayed; wait "
-                "for it before the replay"
-            )
-        number, before, launches = self._taking
-        cut = command.cut if isinstance(command, KernelCommand) else None
-        if cut is not None and cut.bands == AUTO:
-            from .kept_tunings import as_tuned
-
-            command = as_tuned(self.engine.device, command, access)
-        launches.append(Recorded(command, access, number, cutting))
-        number_here = before + len(launches)
-        return RecordedHandle(self, number_here, command.name, access, number, len(launches) - 1)
-
-    def keep(self, base: Base) -> None:
-        """Keep memory that was allocated in the recording."""
-        self._owned.append(base)
-
-    def _view(self, array: Array) -> Array:
-        """Return the graph's own view of an array, so that the program may drop the array."""
-        if array.base is None or array.engine is not self.engine:
-            return array  # of no bytes, or an error of the call
-        found = self._own.get(id(array))
-        if found is None:
-            own = array.view_at(array.offset, array.shape, array.strides, array.dtype)
-            found = self._own[id(array)] = array, own
-        return found[1]
 
     def _compile(self) -> None:
         """Make pieces of the recorded launches."""
@@ -710,8 +592,9 @@ class Graph:
         graph = Graph(self.engine)
         graph._tunes, graph._order, graph._has_all = False, order, self._has_all or False
         with graph, self.making:  # let go before it is compiled: Ctrl-C is heard then
+            assert graph._recorder is not None
             for call in calls:
-                graph.capture(call.function, *call.args, **call.keywords)
+                graph._recorder.capture(call.function, *call.args, **call.keywords)
         return graph
 
     def update(self, handle: Handle, /, **values: object) -> None:
@@ -786,13 +669,14 @@ class Graph:
         """Make calls again, with other arguments. `move`: what it does to their accesses. Their
         hazards stay, unless a call `meets` memory that is used already."""
         engine, here, before = self.engine, threading.get_ident(), self._recording
+        recorder = Recorder(self, before, self.making)
         made: dict[int, list[Recorded]] = {}
         with self.making:
             try:
-                engine.recorders[here] = self
+                engine.recorders[here] = recorder
                 engine.table.recording(1)
                 for number, call in calls.items():
-                    _, made[number], owned = self._make(call, number)
+                    _, made[number], owned = recorder.make(call, number)
                     calls[number] = call._replace(owned=tuple(owned))
             finally:
                 if engine.recorders.pop(here, None) is not None:
@@ -834,8 +718,6 @@ class Graph:
         self._recording = Recording()
         self._pieces = Pieces(self.engine, self._recording, {})
         self._trial = None
-        self._outer = []
-        self._owned = []
 
     @contextmanager
     def _locked(self, what: str) -> Iterator[None]:

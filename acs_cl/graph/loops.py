@@ -242,24 +242,24 @@ class loop:  # noqa: N801  read like `size`
     [7]
     """
 
-    __slots__ = ("_graph", "_number", "_opened", "_what")
+    __slots__ = ("_number", "_opened", "_recorder", "_what")
 
     def __init__(self, flag: Array, *, at_most: int) -> None:
         engine = cast("Engine", flag.engine) if isinstance(flag, Array) else None
-        graph = engine.recorder() if engine is not None else None
-        if engine is not None and graph is None:
+        recorder = engine.recorder() if engine is not None else None
+        if engine is not None and recorder is None:
             raise UsageError(
                 "acs.loop outside of a recording of the runtime that has the flag: it repeats what "
                 "`with rt.record()` captures; record it, and replay the graph"
             )
         self._what = checked("acs.loop", engine, flag, at_most)
-        self._graph = graph
-        self._number = graph.expect_loop(caller())
+        self._recorder = recorder
+        self._number = recorder.expect_loop(caller())
         self._opened: list[Loop] = []
 
     def __enter__(self) -> None:
-        self._opened.append(self._graph.open_loop(self._number, *self._what))
+        self._opened.append(self._recorder.open_loop(self._number, *self._what))
 
     def __exit__(self, kind: object, error: object, trace: object) -> None:
-        self._graph.close_loop(self._opened[-1], is_whole=kind is None)
+        self._recorder.close_loop(self._opened[-1], is_whole=kind is None)
         self._opened.pop()

@@ -150,7 +150,7 @@ class Books:
         self.bases = 0
         """The number of the newest base."""
         self.recorders: dict[int, Recorder] = {}
-        """{thread: the graph that records its calls}."""
+        """{thread: what captures its calls}."""
         self.programs: dict[Any, Any] = {}
         """Kernels that were adopted from other code."""
         self.element_copies: dict[int, OwnKernel] = {}

@@ -148,8 +148,8 @@ class Engine(Books):
         """Launch a command. `access`: the bytes it touches. `wait_for`: foreign events before it.
         `result`: what its handle returns. `footprint`: its access, prepared. `after`: launches that
         it follows whatever their bytes."""
-        if self.recorders and (graph := self.recorders.get(get_ident())) is not None:
-            return graph.take(command, access, wait_for)
+        if self.recorders and (recorder := self.recorders.get(get_ident())) is not None:
+            return recorder.take(command, access, wait_for)
         if self.checker is not None and self.checker.takes(access):
             return self.checker.launch(command, access, wait_for, result, after)
         with self.lock:
@@ -475,7 +475,7 @@ class Engine(Books):
             self.tracer.called()
 
     def recorder(self) -> Recorder | None:
-        """Return the graph that captures the calls of this thread."""
+        """Return what captures the calls of this thread, for a graph."""
         return self.recorders.get(get_ident()) if self.recorders else None
 
     def refuse_in_recording(self, what: str) -> None:
@@ -540,8 +540,8 @@ class Engine(Books):
             with self.lock:
                 base = bases.allocate(self, nbytes)
                 if base is not None:
-                    if (graph := self.recorder()) is not None:
-                        graph.keep(base)
+                    if (recorder := self.recorder()) is not None:
+                        recorder.keep(base)
                     return base
             if attempt == 0 and not on_host_task():
                 self.drain(patience=Patience(f"an allocation of {nbytes:,} bytes"))

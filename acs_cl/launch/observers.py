@@ -66,7 +66,7 @@ class Together(Protocol):
 
 
 class Recorder(Protocol):
-    """A graph that captures the calls of a thread."""
+    """What captures the calls of a thread, for a graph."""
 
     @property
     def is_capturing(self) -> bool:

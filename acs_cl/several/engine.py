@@ -128,8 +128,8 @@ class SeveralEngine(ArrayEngine):
     ) -> Handle:
         """Choose a device for a launch, copy what the device lacks, and launch there. `footprint`
         says nothing here, since it knows the memory of one device."""
-        if (graph := self.recorder()) is not None:
-            return graph.take(command, access, wait_for)
+        if (recorder := self.recorder()) is not None:
+            return recorder.take(command, access, wait_for)
         if self.checker is not None and self.checker.takes(access):
             return self.checker.launch(command, access, wait_for, result, after)
         with self.lock:
@@ -154,8 +154,8 @@ class SeveralEngine(ArrayEngine):
         recording keeps how it can be cut."""
         if self.spread is False or self.checker is not None:
             return self.launch(command, access, wait_for)
-        if (graph := self.recorder()) is not None:
-            return graph.take(command, access, wait_for, cutting)
+        if (recorder := self.recorder()) is not None:
+            return recorder.take(command, access, wait_for, cutting)
         with self.lock:
             started_ns = self._starts()
             self.make_room()
