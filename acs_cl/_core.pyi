@@ -1040,7 +1040,6 @@ class Recorder:
         spare: int,
         priority: Sequence[float],
         window: int,
-        stale: int,
         blocks: int,
         gang: bool,
     ) -> tuple[bytearray, int, int]:
@@ -1246,7 +1245,6 @@ class Sender:
         slice_s: float,
         order: Callable[[Any], Sequence[float]] | None,
         window: int,
-        stale: int,
         gang: bool,
         most_tasks: int,
         most_entries: int,

@@ -25,7 +25,6 @@
 #define ACS_H_N_INITIAL 9
 #define ACS_H_COUNTS 10        /* where the initial upstream counts are */
 #define ACS_H_WINDOW 11        /* slots of the window, 0: as many as tasks */
-#define ACS_H_STALE 12         /* how far the newest task in may be ahead of the oldest unfinished */
 #define ACS_H_WORDS 13         /* of the whole region */
 #define ACS_H_LOOP 14          /* where the words of a loop are, 0: it runs once */
 #define ACS_H_CHECK 15         /* what acs_is_whole makes of the words before */
@@ -138,7 +137,7 @@ __attribute__((noinline)) bool acs_is_whole(const __global uint *region) {
 #define ACS_B_NOTED 105        /* launches that the notes tell of, this one with them; of a timed scheduler */
 #define ACS_B_NOTES 106        /* entries of the notes that are taken, at its end */
 #define ACS_B_FAULT 128        /* code, task, value of the first fault */
-#define ACS_B_INSERTING 160    /* window: requests to insert, next task to insert, oldest unfinished, in */
+#define ACS_B_INSERTING 160    /* window: requests to insert, next task to insert, tasks that have ended */
 #define ACS_B_STATE 192        /* count[32 * rows], left[32 * rows], queue[capacity] */
 
 /* Many groups count down neighbouring tasks, and poll neighbouring slots, at the same time, so such

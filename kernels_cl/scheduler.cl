@@ -94,7 +94,6 @@
 #define ACS_SHARE 8u           /* a group runs at most this part of its kept items before it looks again */
 #define ACS_SPREAD 8u          /* tiles of a child for each group that wants them */
 #define ACS_WORTH 4u           /* cost of a child in times of making it, since its tiles are taken, too */
-#define ACS_ENDED 0xFFFFFFFFu   /* left[t] of a finished task, if there is a window */
 #define ACS_CLEANS 1u          /* mode: clean the other block */
 #define ACS_MAY_NARROW 2u      /* mode: leave if much waits and half of the groups have gone */
 #define ACS_COMPANY_AT 8u      /* mode: above it is how many groups run at one time, if tasks may be more */
@@ -395,29 +394,25 @@ inline void acs_note_ready(const acs_epoch *e, __local acs_shared *shared, uint 
 }
 
 /* The window of the paper, if it has fewer slots than the epoch has tasks. Tasks are inserted in order
-   while there is a free slot and the oldest unfinished one is near enough. Until it is inserted a task
-   has one more upstream. Its upstream list needs no second look at insertion: tasks that finished
-   before have counted it down already, which is what the paper's upstream-load step works out. One
-   work-item inserts at a time, and serves requests that come meanwhile. */
+   while there is a free slot. Until it is inserted a task has one more upstream. Its upstream list needs
+   no second look at insertion: tasks that finished before have counted it down already, which is what
+   the paper's upstream-load step works out. One work-item inserts at a time, and serves requests that
+   come meanwhile. */
 ACS_COLD void acs_insert(__global uint *region, uint which, __local acs_shared *shared, uint finished) {
     const acs_epoch epoch = acs_open(region, which), *e = &epoch;
     __global uint *state = e->block + ACS_B_INSERTING;
     const uint slots = e->region[ACS_H_WINDOW];
-    const uint stale = e->region[ACS_H_STALE];
-    acs_store(acs_left(e, finished), ACS_ENDED);
-    acs_add(state + 3, 1u);
+    acs_add(state + 2, 1u);
     acs_fence();
     if (acs_add(state, 1u) != 0u)
         return;
     for (uint round = 0; round <= e->tasks; ++round) {
         const uint requests = acs_load(state);
         acs_fence();
-        uint next = acs_load(state + 1), oldest = acs_load(state + 2);
+        uint next = acs_load(state + 1);
         if (next == 0u)
-            next = min(min(slots, stale + 1u), e->tasks);
-        while (oldest < e->tasks && acs_load(acs_left(e, oldest)) == ACS_ENDED)
-            ++oldest;
-        while (next < e->tasks && next - acs_load(state + 3) < slots && next - oldest <= stale) {
+            next = min(slots, e->tasks);
+        while (next < e->tasks && next - acs_load(state + 2) < slots) {
             const uint last = acs_tiles_of(e->records[next * ACS_RECORD_WORDS + ACS_R_TILES]) - 1u;
             const uint reference = last << ACS_TASK_BITS | (next + 1u);
             if (acs_count_down(e, finished, reference))
@@ -425,7 +420,6 @@ ACS_COLD void acs_insert(__global uint *region, uint which, __local acs_shared *
             ++next;
         }
         acs_store(state + 1, next);
-        acs_store(state + 2, oldest);
         acs_fence();
         if (acs_sub_release_acquire(state, requests) == requests)
             return;

@@ -110,7 +110,7 @@ class Bench:
         nothing = np.zeros((len(tasks), row_of(tasks)), np.uint32)
         (v, v_at), (hits, hits_at) = self.buffer(nothing), self.buffer(nothing)
         recorder = self.record(tasks, v_at, hits_at)
-        image = recorder.image(64 * self.groups + 64, window=window, stale=1 << 20, gang=polls > 0)
+        image = recorder.image(64 * self.groups + 64, window=window, gang=polls > 0)
         region, _ = self.buffer(image.words)
         status = np.ones(layout.STATUS_WORDS, np.uint32)
         for left in range(200, -1, -1):

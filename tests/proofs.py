@@ -98,8 +98,7 @@ def made(
         window = rng.choice((0, 0, 0, 3, 100))
     order = order or rng.choice(("first_in", "first_in", "critical_path", "narrow_first"))
     image = recorder.image(
-        2 * GROUPS * LAUNCHES, ORDERS[order], window, rng.choice((2, 1000)),
-        rng.choice((1, 2)), rng.random() < 0.8,
+        2 * GROUPS * LAUNCHES, ORDERS[order], window, rng.choice((1, 2)), rng.random() < 0.8,
     )  # fmt: skip
     return Made(image.words.copy(), touched, proof.Sent(GROUPS, LAUNCHES, BODIES))
 

@@ -59,14 +59,14 @@ from typing import Any, NamedTuple
 
 from acs_cl.scheduler import layout
 
-NONE, ABANDONED, ENDED = 0, -1, -1
+NONE, ABANDONED = 0, -1
 LAUNCH, HEAD, TAIL, UNFINISHED, STARTED, BEHIND, SLOTS, LEFT, COUNTS, WINDOW = range(10)
 LEFT_SEEN, COUNTS_SEEN, LOOP, SPAWNED, GROUPS = range(10, 15)
 OPENED, ROUND, UNFINISHED_SEEN, FAULT = range(4)  # words of a loop, and what `unfinished` tells
 ASKED, TAKEN = range(2)  # slots of the ring asked for by children, and which children are tasks
 SEEN = GROUPS  # while a group moves: what it sees
 UNSEEN = 1 << 40  # of an entry in a slot: who takes it sees nothing of what its publisher saw
-REQUESTS, NEWEST, OLDEST, FINISHED, INSERTED = range(5)  # the words of the window, and what is so
+REQUESTS, NEWEST, FINISHED, INSERTED = range(4)  # the words of the window, and what is so
 
 TASK_MASK = layout.TASK_MASK
 
@@ -168,7 +168,6 @@ class Model:
         ranks: int = 16,
         keeps: int = 62,
         window: int = 0,
-        stale: int = layout.MOST_TASKS,
         rounds: int = -1,
         children: Sequence[tuple[int, int]] = (),
         room: int | None = None,
@@ -180,14 +179,14 @@ class Model:
         self.rounds, self.loops = rounds, rounds >= 0
         self.launches, self.broken, self.polls = launches, broken, polls
         self.ranks, self.keeps, self.gives = ranks, keeps, gives
-        self.n, self.tiles, self.window, self.stale = len(tiles), tiles, window, stale
+        self.n, self.tiles, self.window = len(tiles), tiles, window
         self.family = Family(tiles, children)
         recorder = layout.Recorder()
         for task, n in enumerate(tiles):
             head = layout.head(0, n, n, 1, 1, 0, spawn=int(task in self.family.roots))
             recorder.add(head, b"", None, [above for above, below in edges if below == task])
         spare = 2 * sum(launches)
-        words = recorder.image(spare, window=window, stale=stale, gang=polls).words.tolist()
+        words = recorder.image(spare, window=window, gang=polls).words.tolist()
         at, successors = words[2], words[3]
         records = [words[at + i * layout.RECORD_WORDS :] for i in range(self.n)]
         self.heir = [record[layout.HEIR] for record in records]
@@ -235,12 +234,12 @@ class Model:
     def first(self) -> State:
         initial = [] if self.loops else self.initial
         slots = *initial, *[NONE] * (self.capacity - len(initial))
-        inserted = min(self.window, self.stale + 1, self.n) if self.window else self.n
+        inserted = min(self.window, self.n) if self.window else self.n
         groups = (self.arrivals,) * self.launches[0]
         unfinished = 1 if self.loops else self.n
         return (
             0, 0, len(initial), unfinished, 0, 0, slots, tuple(self.tiles), tuple(self.counts),
-            (0, 0, 0, 0, inserted), (0,) * self.n, (0,) * self.n, (0, 0, 0, 0), (0, 0), groups,
+            (0, 0, 0, inserted), (0,) * self.n, (0,) * self.n, (0, 0, 0, 0), (0, 0), groups,
         )  # fmt: skip
 
     # ---- steps ---------------------------------------------------------------------------------
@@ -617,10 +616,6 @@ class Model:
     def _end(self, memory: list[Any], fin: int, task: int) -> Any:
         if self.broken == "asks before it tells that a task has ended":
             return self._request(memory, fin, task)
-        memory[LEFT] = put(memory[LEFT], task, ENDED)
-        return [(memory, ("enter", 0, fin, task))]
-
-    def _enter(self, memory: list[Any], fin: int, task: int) -> Any:
         return self.set_window(memory, FINISHED, memory[WINDOW][FINISHED] + 1, "request", fin, task)
 
     def _request(self, memory: list[Any], fin: int, task: int) -> Any:
@@ -631,7 +626,6 @@ class Model:
         return self.requested(memory, fin, task, before)
 
     def _late(self, memory: list[Any], fin: int, task: int, before: int) -> Any:
-        memory[LEFT] = put(memory[LEFT], task, ENDED)
         self.set_window(memory, FINISHED, memory[WINDOW][FINISHED] + 1)
         return self.requested(memory, fin, task, before)
 
@@ -644,46 +638,31 @@ class Model:
         return [(memory, ("newest", 0, fin, task, ready, memory[WINDOW][REQUESTS]))]
 
     def _newest(self, memory: list[Any], fin: int, *rest: Any) -> Any:
-        newest = memory[WINDOW][NEWEST] or min(self.window, self.stale + 1, self.n)
-        return [(memory, ("oldest", 0, fin, *rest, newest))]
-
-    def _oldest(self, memory: list[Any], fin: int, *rest: Any) -> Any:
-        return [(memory, ("older", 0, fin, *rest, memory[WINDOW][OLDEST]))]
-
-    def _older(self, memory: list[Any], fin: int, *rest: Any) -> Any:
-        oldest = rest[-1]
-        if oldest < self.n and memory[LEFT][oldest] == ENDED:
-            return [(memory, ("older", 0, fin, *rest[:-1], oldest + 1))]
-        return self.next_in(memory, fin, *rest)
+        newest = memory[WINDOW][NEWEST] or min(self.window, self.n)
+        return self.next_in(memory, fin, *rest, newest)
 
     def next_in(self, memory: list[Any], fin: int, *rest: Any) -> Any:
-        return [(memory, ("room" if rest[-2] < self.n else "close", 0, fin, *rest))]
+        return [(memory, ("room" if rest[-1] < self.n else "close", 0, fin, *rest))]
 
     def _room(self, memory: list[Any], fin: int, *rest: Any) -> Any:
-        newest, oldest = rest[-2:]
-        there = newest - memory[WINDOW][FINISHED] < self.window and newest - oldest <= self.stale
+        there = rest[-1] - memory[WINDOW][FINISHED] < self.window
         return [(memory, ("insert" if there else "close", 0, fin, *rest))]
 
     def _insert(self, memory: list[Any], fin: int, task: int, ready: Words, *rest: int) -> Any:
-        asked, newest, oldest = rest
+        asked, newest = rest
         if newest != memory[WINDOW][INSERTED]:
             raise ProtocolError(f"{name_of(newest + 1)} is inserted out of turn")
         ended = [bits & memory[BEHIND] == bits for bits in self.bits[:newest]]
         if newest - sum(ended) >= self.window:
             raise ProtocolError(f"{name_of(newest + 1)} is inserted into a window that is full")
-        if newest > self.stale and not all(ended[: newest - self.stale]):
-            raise ProtocolError(f"{name_of(newest + 1)} is too far from the oldest unfinished")
         self.set_window(memory, INSERTED, newest + 1)
         if self.count_down(memory, newest):
             last = self.tiles[newest] - 1
             ready = *ready, last << layout.TASK_BITS | newest + 1
-        return self.next_in(memory, fin, task, ready, asked, newest + 1, oldest)
+        return self.next_in(memory, fin, task, ready, asked, newest + 1)
 
     def _close(self, memory: list[Any], fin: int, *rest: Any) -> Any:
-        return self.set_window(memory, NEWEST, rest[-2], "close2", fin, *rest[:-2], rest[-1])
-
-    def _close2(self, memory: list[Any], fin: int, *rest: Any) -> Any:
-        return self.set_window(memory, OLDEST, rest[-1], "served", fin, *rest[:-1])
+        return self.set_window(memory, NEWEST, rest[-1], "served", fin, *rest[:-1])
 
     def _served(self, memory: list[Any], fin: int, task: int, ready: Words, asked: int) -> Any:
         before = memory[WINDOW][REQUESTS]
@@ -745,6 +724,9 @@ class Model:
             not is_over or (is_open and done < self.rounds and not fault)
         ):
             raise ProtocolError(f"the loop is in round {done} when the last launch ends")
+        inserted = state[WINDOW][INSERTED]
+        if inserted < self.n and sum(task < inserted for task in still) < self.window:
+            raise ProtocolError(f"{name_of(inserted + 1)} is not in, but the window has room")
         if state[LAUNCH] + 1 == len(self.launches) and still:
             raise ProtocolError(f"{name_of(still[0] + 1)} is unfinished when the last launch ends")
 

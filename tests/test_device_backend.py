@@ -176,8 +176,6 @@ CONDITIONS: dict[str, dict[str, Any]] = {
     "a window of 2": {"window": 2},
     "a window of 5, looking again": {"window": 5, "polls": 20},
     "a window of 32": {"window": 32, "turns": 2},
-    "a window of 32, nothing stale": {"window": 32, "stale": 0},
-    "a window of 32 that reaches 3": {"window": 32, "stale": 3},
     "a window of 5, critical path first": {"window": 5, "order": "critical_path"},
 }
 

@@ -85,7 +85,7 @@ def depth(nodes: list[Node]) -> list[int]:
 class Model:
     """What the words of a graph have to say."""
 
-    def __init__(self, nodes: list[Node], order: str, window: int, stale: int, gang: bool) -> None:
+    def __init__(self, nodes: list[Node], order: str, window: int, gang: bool) -> None:
         n = len(nodes)
         known: dict[int, int] = {}
         if order == "critical_path":
@@ -99,7 +99,7 @@ class Model:
         self.counts = [len(node.upstream) for node in nodes]
         slots = n
         if window:
-            slots = min(window, stale + 1, n)
+            slots = min(window, n)
         self.heirs: dict[int, int] = {}
         if not window:
             for task in sorted(range(n), key=rank.__getitem__):
@@ -148,10 +148,10 @@ class Read:
         assert w.dtype == np.uint32
         assert w[0] == 0xAC500003
         (_, self.n, self.records, self.list, self.edges, blocks, self.block_words, self.mask,
-         self.initial, self.n_initial, self.counts, self.window, self.stale, self.total, loop,
+         self.initial, self.n_initial, self.counts, self.window, free, self.total, loop,
          ) = map(int, w[:15])  # fmt: skip
         assert self.total == len(w)
-        assert loop == 0
+        assert loop == free == 0
         assert blocks == image.block
         self.block = blocks + block * self.block_words
         self.rows = -(-self.n // 32)
@@ -177,28 +177,28 @@ class Read:
 
 
 OPTIONS = [
-    ("first_in", 0, 1 << 20, True),
-    ("first_in", 0, 1 << 20, False),
-    ("critical_path", 0, 1 << 20, True),
-    ("narrow_first", 0, 1 << 20, True),
-    ("opara", 0, 1 << 20, True),
-    ("first_in", 1, 1 << 20, True),
-    ("first_in", 5, 3, True),
-    ("critical_path", 32, 1 << 20, True),
-    ("first_in", 1000, 1000, True),
+    ("first_in", 0, True),
+    ("first_in", 0, False),
+    ("critical_path", 0, True),
+    ("narrow_first", 0, True),
+    ("opara", 0, True),
+    ("first_in", 1, True),
+    ("first_in", 5, True),
+    ("critical_path", 32, True),
+    ("first_in", 1000, True),
 ]
 
 
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
 @pytest.mark.parametrize("seed", SEEDS)
-def test_words_say_what_the_slow_model_says(seed: int, options: tuple[str, int, int, bool]) -> None:
-    order, window, stale, gang = options
+def test_words_say_what_the_slow_model_says(seed: int, options: tuple[str, int, bool]) -> None:
+    order, window, gang = options
     nodes = graph(seed)
     n = len(nodes)
     model = Model(nodes, *options)
-    image = record(nodes).image(SPARE, ORDERS[order], window, stale, gang=gang)
+    image = record(nodes).image(SPARE, ORDERS[order], window, gang=gang)
     read = Read(image)
-    assert (read.n, read.window, read.stale) == (n, window, stale)
+    assert (read.n, read.window) == (n, window)
     assert image.tasks == n
     check = 0
     for word in map(int, read.words[:15]):
@@ -414,7 +414,7 @@ class Runner:
         self.ready = [int(read.words[read.slot(ticket)]) for ticket in range(read.n_initial)]
         self.ran: list[tuple[int, int]] = []
         self.ended: set[int] = set()
-        self.inserted = min(read.window, read.stale + 1, read.n) if read.window else read.n
+        self.inserted = min(read.window, read.n) if read.window else read.n
 
     def publish(self, reference: int) -> None:
         for tile in range((reference >> 20) + 1):
@@ -428,13 +428,10 @@ class Runner:
             self.publish(reference)
 
     def insert(self) -> None:
-        """The window: new tasks in order, where there is a slot and the oldest is near."""
+        """The window: new tasks in order, where there is a slot."""
         read = self.read
         while self.inserted < read.n:
-            oldest = next(task for task in range(read.n) if task not in self.ended)
-            if self.inserted - len(self.ended) >= read.window or (
-                self.inserted - oldest > read.stale
-            ):
+            if self.inserted - len(self.ended) >= read.window:
                 return
             tiles = read.record(self.inserted)[4]
             self.inserted += 1
@@ -469,11 +466,11 @@ class Runner:
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
 @pytest.mark.parametrize("seed", SEEDS)
 def test_run_in_any_order_every_tile_runs_once_behind_its_upstream(
-    seed: int, options: tuple[str, int, int, bool]
+    seed: int, options: tuple[str, int, bool]
 ) -> None:
-    order, window, stale, gang = options
+    order, window, gang = options
     nodes = graph(seed)
-    read = Read(record(nodes).image(SPARE, ORDERS[order], window, stale, gang=gang))
+    read = Read(record(nodes).image(SPARE, ORDERS[order], window, gang=gang))
     runner = Runner(read, random.Random(seed))
     runner.run()
     every = [(task, tile) for task, node in enumerate(nodes) for tile in range(node.tiles)]
@@ -489,7 +486,7 @@ def test_run_in_any_order_every_tile_runs_once_behind_its_upstream(
 
 def test_a_larger_window_than_the_epoch_is_no_window_for_who_is_ready() -> None:
     nodes = [Node(1, ())] * 40
-    read = Read(record(nodes).image(SPARE, window=1000, stale=1000))
+    read = Read(record(nodes).image(SPARE, window=1000))
     assert read.n_initial == 40
 
 

@@ -706,10 +706,8 @@ class Device(Backend):
         from .cutting import Cutter
 
         settings, choice = self.settings, self.choice
-        how = SegmentSettings(
-            settings.window, settings.stale,
-            settings.gang and self.sender.polls > 0, self._few,
-        )  # fmt: skip
+        gang = settings.gang and self.sender.polls > 0
+        how = SegmentSettings(settings.window, gang, self._few)
 
         def refusal(command: Command, task: Task, groups: int) -> str | None:
             if choice is None or has_all:

@@ -199,15 +199,13 @@ class Recorder(core.native.Recorder):
         spare: int,
         order: Order = first_in,
         window: int = 0,
-        stale: int = 0,
         blocks: int = 1,
         gang: bool = True,
     ) -> Image:
         """Return the epoch as words. `spare`: slots of the ring beyond the entries, twice the
-        groups that may come. `window`: slots of the window, 0 for as many as tasks. `stale`: its
-        reach."""
+        groups that may come. `window`: its slots, 0 for as many as tasks."""
         priority = () if order is first_in else self.priorities(order)
-        words, block, block_words = self._image(spare, priority, window, stale, blocks, gang)
+        words, block, block_words = self._image(spare, priority, window, blocks, gang)
         return Image(np.frombuffer(words, np.uint32), self.tasks, self.width, block, block_words)
 
 

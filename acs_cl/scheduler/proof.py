@@ -111,7 +111,6 @@ class _Epoch(NamedTuple):
     initial: Longs
     counts: Longs
     window: int
-    stale: int
     capacity: int
     parts: tuple[tuple[str, int, int], ...]
     """Name, place and words of each part, without the arguments, which lie between them."""
@@ -165,7 +164,7 @@ def _opened(words: Words, tasks: int, sent: Sent, faults: list[Fault]) -> _Epoch
         faults.append(Fault(kind, text))
 
     (_, n, records, successors, n_successors, blocks, block_words, mask, initial, n_initial, counts,
-     window, stale, total, loop) = header  # fmt: skip
+     window, _, total, loop) = header  # fmt: skip
     if loop:
         wrong("header", "the words are those of a loop")
     if n != tasks:
@@ -205,7 +204,6 @@ def _opened(words: Words, tasks: int, sent: Sent, faults: list[Fault]) -> _Epoch
         initial=longs[initial:][:n_initial],
         counts=longs[counts:][:n],
         window=window,
-        stale=stale,
         capacity=capacity,
         parts=tuple(parts),
         head=block[:B_STATE],
@@ -372,7 +370,7 @@ def _counts(epoch: _Epoch, edges: list[tuple[int, int]]) -> Iterator[Fault]:
 
 
 def _slots(epoch: _Epoch) -> int:
-    return min(epoch.window, epoch.stale + 1, epoch.tasks)
+    return min(epoch.window, epoch.tasks)
 
 
 def _initial(epoch: _Epoch) -> Iterator[Fault]:

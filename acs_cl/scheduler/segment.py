@@ -46,7 +46,6 @@ class Settings(NamedTuple):
     """Say how segments are compiled. `layout.Recorder.image` has the details."""
 
     window: int
-    stale: int
     gang: bool
     least: int = 1
     """Fewer launches in a row stay single."""
@@ -138,7 +137,7 @@ class Segment:
         more = (self.rounds - 1) * recorder.entries
         image = recorder.image(
             more + room + 2 * MOST_LAUNCHES * groups + 64,
-            window=settings.window, stale=settings.stale, blocks=2, gang=settings.gang,
+            window=settings.window, blocks=2, gang=settings.gang,
         )  # fmt: skip
         self._loop = 0
         if is_loop:

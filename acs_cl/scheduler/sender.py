@@ -73,7 +73,6 @@ class Settings(NamedTuple):
     most_tasks: int = MOST_TASKS
     order: str = "first_in"
     window: int = 0
-    stale: int = layout.MOST_TASKS
     gang: bool = True
     watched: bool = False
     """Whether tasks note in memory that they have started and ended."""
@@ -187,9 +186,8 @@ class Sender(core.native.Sender):
         polls = self.polls
         self._set(
             polls, settings.turns, settings.slice_s,
-            _priorities(settings.order), settings.window,
-            settings.stale, settings.gang and polls > 0, settings.most_tasks, MOST_ENTRIES,
-            self._few,
+            _priorities(settings.order), settings.window, settings.gang and polls > 0,
+            settings.most_tasks, MOST_ENTRIES, self._few,
         )  # fmt: skip
 
     @property

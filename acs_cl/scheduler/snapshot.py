@@ -31,7 +31,7 @@ NAMED = 8
 """Tasks that are named."""
 
 HEAD, TAIL, GONE = 0, 32, 96
-ABANDONED, ENDED = 0xFFFFFFFF, 0xFFFFFFFF
+ABANDONED = 0xFFFFFFFF
 STARTED = 0x80000000
 
 
@@ -81,7 +81,7 @@ def read(words: layout.Words, block: layout.Words, tasks: int) -> Standing:
     counts = state[places].astype(np.int64)
     left = state[32 * rows + places]
     records = words[layout.HEADER_WORDS :][: tasks * layout.RECORD_WORDS].reshape(tasks, -1)
-    tiles = np.where(left == ENDED, 0, left & 0xFFFF).astype(np.int64)
+    tiles = (left & 0xFFFF).astype(np.int64)
     ring = state[64 * rows :]
     entries = ring[(ring != 0) & (ring != ABANDONED)] & np.uint32(layout.TASK_MASK)
     owners = entries.astype(np.int64) - 1
@@ -93,7 +93,7 @@ def read(words: layout.Words, block: layout.Words, tasks: int) -> Standing:
     may[heirs[having]] &= tiles[having] == 0
     single = layout.tiles_of(records) == 1
     many = np.where(may, np.maximum(tiles - queued, 0), 0)
-    running = np.where(single, ((left & STARTED) != 0) & (left != ENDED), many).astype(np.int64)
+    running = np.where(single, (left & STARTED) != 0, many).astype(np.int64)
     head, tail, unfinished, gone = (int(block[i]) for i in (HEAD, TAIL, layout.UNFINISHED, GONE))
     waits = np.where(may | (counts >= layout.FAULTY), 0, np.maximum(counts, 1))
     return Standing(head, tail, unfinished, gone, waits, tiles, queued, running)

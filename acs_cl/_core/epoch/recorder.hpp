@@ -180,14 +180,12 @@ public:
         return task;
     }
 
-    // Returns its graph, or `made`, which holds one for a window or for priorities. The window has that many tasks
-    // (0: all), and reaches `stale` tasks behind the oldest.
-    const Graph &arranged(Graph &made, const std::vector<double> &priority, std::uint32_t window, std::uint32_t stale) const {
+    // Returns its graph, or `made`, which holds one for a window of so many tasks (0: all) or for priorities.
+    const Graph &arranged(Graph &made, const std::vector<double> &priority, std::uint32_t window) const {
         if (!priority.empty() && priority.size() != tasks())
             throw std::invalid_argument("each task has a priority, or none has");
         if (!window && priority.empty()) return graph;
-        const std::uint64_t slots = std::min({std::uint64_t(window), std::uint64_t(stale) + 1, std::uint64_t(tasks())});
-        return made = graph.arranged(priority, std::uint32_t(slots));
+        return made = graph.arranged(priority, std::min(window, std::uint32_t(tasks())));
     }
 
     // Places of the parts in an image of `blocks` blocks, of which the first is filled.
@@ -218,12 +216,11 @@ public:
     }
 
     // Writes everything into `at.words` words that are zero.
-    void write(const Graph &graph, const Layout &at, std::uint32_t *words, std::uint32_t window,
-               std::uint32_t stale, bool gang) const {
+    void write(const Graph &graph, const Layout &at, std::uint32_t *words, std::uint32_t window, bool gang) const {
         std::uint32_t n = tasks();
         const std::uint32_t header[] = {
             VERSION, n, HEADER_WORDS, at.successors, std::uint32_t(graph.edges.size()), at.blocks,
-            at.block_words, at.capacity - 1, at.initial, at.entries, at.counts, window, stale, at.words, 0};
+            at.block_words, at.capacity - 1, at.initial, at.entries, at.counts, window, 0, at.words, 0};
         std::uint32_t check = 0;
         for (std::uint32_t word : header) check = (check ^ word) * 16777619u;
         std::memcpy(words, header, sizeof(header));

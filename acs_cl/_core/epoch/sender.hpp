@@ -136,7 +136,7 @@ public:
     std::uint32_t newest_number = 0;  // of an epoch
     bool is_timed = false;
     bool by_itself = false;  // the core sends due epochs without Python
-    std::uint32_t polls = 0, turns = 0, window = 0, stale = 0;
+    std::uint32_t polls = 0, turns = 0, window = 0;
     std::size_t most_tasks = 0, most_entries = 0, few = 0;
     double slice_s = 0;
     bool gang = true;
@@ -543,14 +543,14 @@ private:
         std::vector<double> priority;
         if (!order.is_none()) priority = nb::cast<std::vector<double>>(order(epoch.recorder.owner()));
         Graph made;
-        const Graph &graph = recorder.arranged(made, priority, window, stale);
+        const Graph &graph = recorder.arranged(made, priority, window);
         const Recorder::Layout at = recorder.layout(graph, spare(epoch, stays_), stays_ ? 2 : 1);
         if (!words_.empty()) {
             epoch.words = std::move(words_.back());
             words_.pop_back();
         }
         epoch.words.assign(at.words, 0);
-        recorder.write(graph, at, epoch.words.data(), window, stale, gang);
+        recorder.write(graph, at, epoch.words.data(), window, gang);
         epoch.counts = {recorder.tasks(), recorder.width, at.blocks, at.block_words};
         const std::size_t nbytes = 4 * epoch.words.size();
         if (!on_words.is_none()) {

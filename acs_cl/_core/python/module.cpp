@@ -129,15 +129,15 @@ nb::tuple edges_of(const Recorder &self) {
 
 // Returns its words, the place of block 0, and its length.
 nb::tuple image_of(const Recorder &self, std::uint32_t spare, const std::vector<double> &priority, std::uint32_t window,
-                   std::uint32_t stale, std::uint32_t blocks, bool gang) {
+                   std::uint32_t blocks, bool gang) {
     Graph made;
-    const Graph &sent = self.arranged(made, priority, window, stale);
+    const Graph &sent = self.arranged(made, priority, window);
     Recorder::Layout at = self.layout(sent, spare, blocks);
     nb::object words = nb::steal(PyByteArray_FromStringAndSize(nullptr, 4 * Py_ssize_t(at.words)));
     if (!words.is_valid()) throw nb::python_error();
     char *bytes = PyByteArray_AS_STRING(words.ptr());
     std::memset(bytes, 0, 4 * std::size_t(at.words));
-    self.write(sent, at, reinterpret_cast<std::uint32_t *>(bytes), window, stale, gang);
+    self.write(sent, at, reinterpret_cast<std::uint32_t *>(bytes), window, gang);
     return nb::make_tuple(words, at.blocks, at.block_words);
 }
 
@@ -147,7 +147,7 @@ NB_MODULE(_core, module) {
     const char *names[KINDS] = {"RAW", "WAR", "WAW", "reuse", "any"};
     for (int kind = 0; kind < KINDS; kind++) kinds[kind] = PyUnicode_InternFromString(names[kind]);
 
-    module.attr("INTERFACE") = 123;  // as acs_cl/core.py expects it
+    module.attr("INTERFACE") = 124;  // as acs_cl/core.py expects it
     module.attr("UPLOAD_BYTES") = UPLOAD_BYTES;
     module.attr("SOURCES") = ACS_CL_SOURCES;  // the digest that CMake made of them
 
@@ -291,7 +291,7 @@ NB_MODULE(_core, module) {
         .def(nb::init<>())
         .def("add", &add_task, "record"_a, "blob"_a.none(), "task_shape"_a.none(), "upstream"_a)
         .def("_edges", &edges_of)
-        .def("_image", &image_of, "spare"_a, "priority"_a, "window"_a, "stale"_a, "blocks"_a, "gang"_a)
+        .def("_image", &image_of, "spare"_a, "priority"_a, "window"_a, "blocks"_a, "gang"_a)
         .def_prop_ro("tasks", &Recorder::tasks)
         .def_ro("entries", &Recorder::entries)
         .def_ro("width", &Recorder::width);
