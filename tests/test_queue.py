@@ -34,7 +34,7 @@ import acs_cl as acs
 from acs_cl import testing
 from acs_cl.program import LOOKED_AT, RELEASED
 from acs_cl.queue import kernel_arguments, patch
-from acs_cl.queue.queue import with_queues
+from acs_cl.queue.runtimes import with_queues
 from acs_cl.testing.changing import changed
 from acs_cl.tools import cli
 

@@ -1,7 +1,7 @@
 """Queues: a subclass of PyOpenCL's queue, for programs that are not to be changed.
 
 Input: PyOpenCL's commands on an `acs.Queue` (`patch` intercepts them, `commands` knows their
-accesses). Output: launches of `queue.runtime`, and events.
+accesses). Output: launches of `queue.runtime` (`runtimes` chooses and ends it), and events.
 
 Invariants, which are all that a program can tell of an in-order queue:
 - Every command finds the bytes that it touches as the commands before it left them, on this queue
@@ -16,10 +16,8 @@ Invariants, which are all that a program can tell of an in-order queue:
 
 from __future__ import annotations
 
-import contextlib
-import threading
 import weakref
-from collections import Counter, defaultdict, deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from time import perf_counter
@@ -35,15 +33,12 @@ from .. import core
 from ..access.called import Arguments
 from ..devices.driver import Events, status
 from ..errors import AcsError, OutOfMemory, UsageError, describe, offered, refuse_options, truth
-from ..host.threads import on_host_task
-from ..launch.books import promised
 from ..launch.commands import KernelCommand
-from ..launch.engine import Engine
 from ..launch.foreign_events import all_held
 from ..launch.waits import TICK_S, refuse_on_host_task, wait
 from ..records import Access, Command, HostArray, Span, interval
 from ..runtime import Runtime, option_names
-from . import patch
+from . import patch, runtimes
 from .bypass import Bypass, is_free, may_begin
 from .calls import Call, Given, Original, Watched, marker_call
 from .commands import (
@@ -64,34 +59,8 @@ from .slab import Slab
 HELD_S = 2.0
 """Longest time that user events may hold a map, which has to give an address at once."""
 
-_lock = threading.RLock()
-_shared: weakref.WeakValueDictionary[tuple[int, int, bool], Runtime] = weakref.WeakValueDictionary()
-"""{context, device, profiling: the runtime of the queues made for these}."""
-
-defaults: dict[str, Any] = {}
-"""Options of the runtimes that queues make for themselves."""
-
 watchers: list[Callable[[Queue], None]] = []
 """Called with each queue that is made, while `acs-cl run` runs a program."""
-
-_users: dict[int, set[int]] = {}
-"""{id of a runtime: its queues, by their hashes}. A finalizer may change it on this thread at any
-moment. So no code may read it, compute, and write it back."""
-
-
-class Told:
-    """What the program of a queue was told: that is complete, or has to be where somebody looks who
-    cannot wait for single launches. It outlives the queue."""
-
-    __slots__ = ("complete", "is_shared", "kept")
-
-    def __init__(self) -> None:
-        self.complete = self.kept = 0
-        """The last launch that the program was told is complete, and the last one for which that
-        was made true."""
-        self.is_shared = False
-        """Whether a queue of another runtime may look at any moment, so that the word is kept at
-        once."""
 
 
 class Queue(cl.CommandQueue):
@@ -139,17 +108,11 @@ class Queue(cl.CommandQueue):
         self.keeps_times = bool(given & int(modes.PROFILING_ENABLE))
         self._pointer: int = _POINTER.__get__(self)
         where: Any = self.get_info(cl.command_queue_info.DEVICE)
-        if runtime is not None:
-            _refuse_runtime_of_others(runtime, context, where)
-            self._runtime = runtime
-        elif options:
-            self._runtime = Runtime(where, context=context, profiling=self.keeps_times, **options)
-        else:
-            self._runtime = _runtime_for(context, where, self.keeps_times)
+        self._runtime = runtimes.chosen(context, where, self.keeps_times, runtime, options)
         self._engine = self._runtime.engine
         self._number = self._engine.table.new_queue()
         """Its own number in the launch table."""
-        self.told = Told()
+        self.told = runtimes.Told()
         self._behind: list[int] = []
         """Launches that all later ones follow."""
         self._foreign: list[cl.Event] = []
@@ -166,17 +129,13 @@ class Queue(cl.CommandQueue):
         self.not_understood: Counter[str] = Counter()
         """Commands that waited for everything, because their access is unknown."""
         is_own = runtime is None
-        with _lock:
-            _users.setdefault(id(self._runtime), set()).add(hash(self))
+        runtimes.enter(self._runtime, hash(self))
         try:
             self._begin(bypass and is_own)
         except BaseException:
-            _gone(hash(self), self._runtime, self.bypass, is_own, self.unmaps, self._keep_word())
+            self._end(is_own)()
             raise
-        last = weakref.finalize(
-            self, _gone, hash(self), self._runtime, self.bypass, is_own, self.unmaps,
-            self._keep_word(),
-        )  # fmt: skip
+        last = weakref.finalize(self, self._end(is_own))
         last.atexit = False
         for told in watchers:
             told(self)
@@ -192,8 +151,15 @@ class Queue(cl.CommandQueue):
             self.bypass = Bypass(self, self._pointer, self._number, by_overlap)
         self.tracker = self._new_tracker()
         patch.enter(self)
-        for one in _note_sharing():
+        for one in runtimes.note_sharing():
             one.keep_word()
+
+    def _end(self, is_own: bool) -> Callable[[], None]:
+        """Return what cleans up after the queue, even when it is gone."""
+        return partial(
+            runtimes.leave, hash(self), self._runtime, self.bypass, is_own, self.unmaps,
+            self._keep_word(),
+        )  # fmt: skip
 
     def _new_tracker(self) -> core.native.Tracker | None:
         """Make the object that launches the queue's kernels in the core. None: Python makes all."""
@@ -580,7 +546,7 @@ class Queue(cl.CommandQueue):
 
     def _keep_word(self) -> Callable[[], None]:
         """Return what keeps the word, even when the queue is gone."""
-        return partial(_keep_word, self._engine, self._number, self.told)
+        return partial(runtimes.keep_word, self._engine, self._number, self.told)
 
     def status(self, number: int) -> int:
         """Return the status of a launch, as an in-order queue would."""
@@ -675,103 +641,6 @@ def _refuse_wrong_arguments(
     refuse_options(options, option_names() - {"devices"} | own)
     if options and runtime is not None:
         raise UsageError(f"runtime= has its own options; leave out {', '.join(options)}")
-
-
-def _refuse_runtime_of_others(runtime: Runtime, context: cl.Context, device: cl.Device) -> None:
-    """Refuse a runtime that is closed, or that a queue of this context and device cannot have."""
-    runtime.engine.check_open()
-    if runtime.context != context or runtime.device != device:
-        raise UsageError("runtime= is of another context or device; give the queue runtime.context")
-
-
-def _runtime_for(context: cl.Context, device: cl.Device, profiling: bool) -> Runtime:
-    """Return the runtime that queues of a context and device share."""
-    key = (context.int_ptr, device.int_ptr, profiling)
-    with _lock:
-        runtime = _shared.get(key)
-        # a runtime without queues is about to go: another thread may be closing it
-        if runtime is None or runtime.engine.state or not _users.get(id(runtime)):
-            runtime = Runtime(device, context=context, profiling=profiling, **defaults)
-            _shared[key] = runtime
-        return runtime
-
-
-def _note_sharing() -> list[Queue]:
-    """Note which queues have a context in which another runtime has queues: these know nothing of
-    the launches of the other. Return those of which this is new."""
-    with _lock:
-        queues, runtimes = patch.living(), defaultdict[int, set[int]](set)
-        for one in queues:
-            runtimes[one.runtime.context.int_ptr].add(id(one.runtime))
-        new = []
-        for one in queues:
-            is_shared = len(runtimes[one.runtime.context.int_ptr]) > 1
-            if is_shared and not one.told.is_shared:
-                new.append(one)
-            one.told.is_shared = is_shared
-        return new
-
-
-def _keep_word(engine: Engine, queue: int, told: Told) -> None:
-    """Wait for everything that the program of a queue, by its number, was told is complete."""
-    if (complete := told.complete) > told.kept and not engine.is_closed:
-        for one in reversed(engine.table.of_queue(queue, complete, False)):
-            wait(engine, one)
-        told.kept = max(told.kept, complete)  # only now: a signal may end the wait
-
-
-def with_queues() -> list[int]:
-    """Return the runtimes that have queues, by `id`."""
-    return list(_users)
-
-
-def _gone(
-    key: int,
-    runtime: Runtime,
-    bypass: Bypass | None,
-    own: bool,
-    unmaps: deque[tuple[HostArray, Span]],
-    keep_word: Callable[[], None],
-) -> None:
-    """Clean up after a queue was collected; with the last one its own runtime goes. What its
-    program was told is complete is complete then: nobody else would wait for it. This may be called
-    anywhere. If this thread is inside the runtime, another thread does the rest."""
-    # PyOpenCL unmaps what is dropped. The runtime still waits for that: on Intel's CPU runtime
-    # nothing begins any more once a queue without order was released while a command on it ran.
-    unmaps.clear()
-    if bypass is not None:
-        bypass.takes_more = False
-    patch.leave(key)
-    with _lock:
-        users = _users.get(id(runtime), set())
-        users.discard(key)
-        if not users:
-            _users.pop(id(runtime), None)
-    if not users:
-        _note_sharing()
-    rest = partial(_let_go, runtime.engine, keep_word, own and not users)
-    if not runtime.engine.lock.is_owned() and not on_host_task():
-        rest()
-        return
-    with contextlib.suppress(RuntimeError):  # no thread can start while the interpreter ends
-        threading.Thread(target=rest, name="acs_cl end of a queue").start()
-
-
-def _let_go(engine: Engine, keep_word: Callable[[], None], is_last: bool) -> None:
-    """Keep the word of a queue that is gone, and with the last one release its own runtime."""
-    keep_word()
-    if is_last:
-        _end_gates(engine)
-        engine.programs.clear()  # their kernels hold the runtime
-
-
-def _end_gates(engine: Engine) -> None:
-    """Run commands that wait for other queues, although their queue is gone. Closing would drop
-    them. Commands that wait for user events may never come."""
-    with engine.lock:
-        while engine.foreign and not engine.state and not all_held(engine, promised()):
-            engine.pump()
-            engine.lock.wait(0, TICK_S)
 
 
 def _kept(command: Command) -> Command:

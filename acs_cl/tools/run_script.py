@@ -31,7 +31,7 @@ from ..host.output import write
 from ..host.pipes import LEFT, nobody_reads
 from ..observe.record import Record, Traced, record
 from ..observe.stats import traced
-from ..queue import patch, queue
+from ..queue import patch, queue, runtimes
 from ..queue.queue import Queue
 from ..records import Report
 from ..runtime import Runtime
@@ -98,15 +98,15 @@ def replaced_queues(options: dict[str, Any]) -> Iterator[Account]:
     account = Account()
     original, cl.CommandQueue = cl.CommandQueue, Queue  # type: ignore[misc]
     queue.watchers.append(account.opens)
-    before = dict(queue.defaults)
-    queue.defaults.update(options)
+    before = dict(runtimes.defaults)
+    runtimes.defaults.update(options)
     try:
         with patch.kept():
             yield account
     finally:
         queue.watchers.remove(account.opens)
-        queue.defaults.clear()
-        queue.defaults.update(before)
+        runtimes.defaults.clear()
+        runtimes.defaults.update(before)
         if cl.CommandQueue is Queue:
             cl.CommandQueue = original  # type: ignore[misc]
 

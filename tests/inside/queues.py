@@ -8,8 +8,7 @@ from typing import Any, NamedTuple
 
 from acs_cl.backends.queues import HostQueues
 from acs_cl.kernel import Kernel
-from acs_cl.queue import bypass, commands, patch, trials
-from acs_cl.queue import queue as queue_module
+from acs_cl.queue import bypass, commands, patch, runtimes, trials
 from acs_cl.queue.calls import Original
 from acs_cl.queue.queue import Queue
 from acs_cl.testing.changing import changed
@@ -59,12 +58,12 @@ def waits_at_once(queue: Queue) -> bool:
 
 
 def interrupted_waits_of_queues() -> AbstractContextManager[None]:
-    """Have a signal end each wait of a queue for a launch."""
+    """Have a signal end each wait by which queues keep their word."""
 
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
 
-    return changed(queue_module, "wait", interrupted)
+    return changed(runtimes, "wait", interrupted)
 
 
 def plan_every_command(queue: Queue) -> Queue:
@@ -108,7 +107,7 @@ def planned_commands() -> Iterator[Planned]:
 
 def users() -> list[int]:
     """Return the runtimes that have queues at the moment, by `id`."""
-    return queue_module.with_queues()
+    return runtimes.with_queues()
 
 
 def are_calls_replaced() -> bool:
