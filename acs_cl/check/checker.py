@@ -39,7 +39,7 @@ from ..launch.foreign_events import comes
 from ..launch.waits import wait
 from ..memory.array import Array
 from ..memory.blocks import Base, Block
-from ..records import EVERYTHING, Access, Command, DType, Modes, Report, Span
+from ..records import EVERYTHING, Access, Command, DType, Modes, Report
 from .access import Matters, judged, read, stray_read, stray_write, wrote
 from .bands import CheckedBand, parts_of
 from .bounds import Bounds
@@ -48,6 +48,7 @@ from .findings import FREED, READ, Findings, Who, finding
 from .foreign import Foreign
 from .leaks import Sites, leaks
 from .memory import GUARD, Interval, Memory, MemoryPart
+from .mirrors import Mirrors
 from .naming import arguments_of, signature_of, token_of, where, where_of
 from .order import Batch
 from .passes import Let, Passes
@@ -61,7 +62,7 @@ QUARANTINE_BYTES = 16 << 20
 """Freed memory is used again only after this much more was freed."""
 
 MOST_PASSED = 4096
-"""Most writes of launches that were let through, before the mirror has to take them over."""
+"""Most writes of launches that were let through, before the mirrors have to take them over."""
 
 ONCE = "map", "unmap"
 """Commands of a queue that do something else the second time."""
@@ -110,18 +111,11 @@ class Checker:
         self._notes: deque[tuple[Any, ...]] = deque()
         self._quarantine: deque[tuple[int, Block, tuple[int, ...]]] = deque()
         self._quarantined = 0
-        self._pending: list[Interval] = []
-        """Bytes that transfers wrote since the mirror was last brought up to date."""
+        self.mirrors = Mirrors(engine, self.memory)
         watch = Watch(engine.context, engine.device, self.memory)
         self._watch = watch if judges and not modes.every else None
         self._passes = Passes(self.memory, modes, self._watch)
         self._bounds = Bounds(engine.context, self.memory, watch, self._run)
-        self._passed: set[Span] = set()
-        """Writes of launches that were let through, since the mirror was last up to date."""
-        self._stale = False
-        """Whether memory may have been written without the mirror's knowledge."""
-        self._shared = False
-        """Whether the program has the address of an array of the runtime."""
         self._task: Access | None = None
         self._taken: tuple[int, str] | None = None
         self._nested: list[Access] = []
@@ -167,7 +161,7 @@ class Checker:
 
     def data_taken(self, array: Array) -> None:
         """Note that the program has the address of an array, for commands that no check sees."""
-        self._shared = True
+        self.mirrors.shared()
         task = self._task
         if task is None or not on_host_task():
             return
@@ -180,7 +174,7 @@ class Checker:
         if on_host_task():
             self._nested.append(access)
             self.unchecked["launched by a host task"] += 1
-            self._stale = True
+            self.mirrors.stale()
             self._spoil()
             return False
         return self._inside != get_ident()
@@ -232,7 +226,7 @@ class Checker:
         if that is judged later."""
         if reason := self._not_now(one):
             self.unchecked[reason] += 1
-            self._stale = True
+            self.mirrors.stale()
             self._spoil()
             return self._plain(one)
         may_join = self._batch is not None and self._makes_room(self._batch, one)
@@ -275,7 +269,7 @@ class Checker:
     def _let_through(self, one: Checked, command: Command, let: Let) -> Handle:
         """Launch without trials. A watched launch has a command of its own."""
         if self.looks:
-            self._passed.update(one.access.writes)
+            self.mirrors.let_through(one.access)
         return self._plain(one, command if let is Let.WATCHED else None)
 
     def _checked(self, one: Checked) -> Handle:
@@ -360,7 +354,7 @@ class Checker:
         handle = self._plain(one)
         self._settled(handle.number)
         if engine.failures.any and engine.failures.knows(handle.number):
-            self._stale = True
+            self.mirrors.stale()
         else:
             self._compare(case, trials, command, access, who)
         return handle
@@ -386,7 +380,7 @@ class Checker:
                 case.put(real.out)
         if modes.uninitialised:
             note_written(case, real, trials)
-        self._take_over(case, real, everything=spot is not None)
+        self.mirrors.checked(case, real, everything=spot is not None)
         if spot is not None:
             wrong = wrote(case, spot, who, access)
         self.findings.fail_if(wrong)
@@ -466,17 +460,6 @@ class Checker:
         with self.engine.lock:
             return run(self.memory.queue)
 
-    def _take_over(self, case: Case, real: Trial, everything: bool) -> None:
-        """Update the mirror with the bytes that the launch left."""
-        if everything:
-            self.memory.refresh()
-            return
-        for index, low, high in case.in_writes:
-            window = case.windows[index]
-            start, end = window.low + low, window.low + high
-            window.region.mirror[start:end] = real.out[index][low:high]
-            window.region.changed(start, end)
-
     def _host_task(self, one: Checked, command: HostCommand) -> Handle:
         """Launch a host task, and look at what it has changed."""
         engine, memory, access = self.engine, self.memory, one.access
@@ -501,7 +484,7 @@ class Checker:
         real = Trial([one.region.mirror for one in case.windows], case.now())
         case.in_writes = case.spots(writes)
         spot = stray_write(case, (real,)) if self.modes.access else None
-        self._take_over(case, real, everything=spot is not None or bool(self._nested))
+        self.mirrors.checked(case, real, everything=spot is not None or bool(self._nested))
         if spot is not None:
             self.findings.fail(wrote(case, spot, who, access))
         if self.modes.access:
@@ -516,39 +499,18 @@ class Checker:
         self._warn_of_unwritten(who, self.memory.intervals(one.access.reads))
         for part in writes:
             part.region.unwritten[part.low : part.high] = False
-        self._pending += writes
+        self.mirrors.transferred(writes)
         if self.modes.access and isinstance(command, TransferCommand) and _moves(command, "write"):
             self._foreign.promise(who, command.source)
         return self._plain(one)
 
     # ---- moments -------------------------------------------------------------------------------
 
-    def settle(self, booked: bool = True) -> None:
-        """Drain, and update the mirror. Launches that were let through count only if `booked`."""
-        if self.engine.table:
-            self.engine.drain()
-        if self._passed and booked:
-            self._book()
-        if self._stale or self._shared:
-            self.memory.refresh()
-            self._stale = False
-        else:
-            self.memory.written([one for one in self._pending if not one.region.foreign])
-            self.memory.refresh(foreign_only=True)
-        self._pending.clear()
-
     def _settle_all(self) -> None:
-        """Drain, update the mirror, and check that no watched launch has left other bytes."""
+        """Drain, update the mirrors, and check that no watched launch has left other bytes."""
         if self._batch is not None:
             self._batch.end_if_noted()
-        self.settle()
-
-    def _book(self) -> None:
-        """Update the mirror with writes of launches let through. Nothing is in flight."""
-        self.memory.written(self.memory.intervals(self._passed))
-        self._passed.clear()
-        if self.engine.failures.any:
-            self._stale = True
+        self.mirrors.settle()
 
     def sync(self) -> None:
         """Note that the program is about to wait, or may assume that a launch has ended."""
@@ -570,17 +532,13 @@ class Checker:
                 self._total_s += perf_counter() - started
                 self._leave()
 
-    def stale(self) -> None:
-        """Note that memory may have been written without the mirror's knowledge."""
-        self._stale = True
-
     def _spoil(self) -> None:
         if self._batch is not None:
             self._batch.spoil()
 
     def _look_back(self) -> None:
         """Check what the program did to memory that launches since the last wait may use."""
-        self.settle(booked=len(self._passed) > MOST_PASSED)
+        self.mirrors.settle(may_wait=MOST_PASSED)
         self._foreign.waited()
         released, broken = self._foreign.released(), self._foreign.broken()
         self.memory.forget_released()
@@ -623,11 +581,7 @@ class Checker:
                 if self.looks and not engine.foreign:
                     self._fill(part)
             elif note[0] == "gone":
-                if self._passed and engine.foreign:
-                    self._stale = True
-                elif self._passed:
-                    engine.drain()
-                    self._book()
+                self.mirrors.before_freeing()
                 if self._batch is not None:
                     self._batch.look_up()
                 memory.freed(note[1])

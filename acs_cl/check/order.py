@@ -235,7 +235,7 @@ class Batch:
         if found is None and strayed:
             found = self._looked_at(entries).found
         self._put(real)
-        checker.stale()
+        checker.mirrors.stale()
         checker.findings.fail_if(found)
 
     def _wrong_order(self, entries: Sequence[Entry], real: State) -> Finding | None:
