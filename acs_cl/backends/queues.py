@@ -23,7 +23,7 @@ from .. import core
 from ..devices.driver import CommandQueue, pinned_pieces
 from ..devices.pocl import has_assertions, mixes_machine_code
 from ..errors import DeviceError
-from ..launch.backend import DECIDED, Backend, Ended, LaneCounts
+from ..launch.backend import DECIDED, Backend, LaneCounts
 from ..launch.commands import KernelCommand, TransferCommand
 from ..launch.decision import Bound, WrongCountError
 from ..records import LANE_AFTER, LANE_NEW, Launch, Placing
@@ -82,6 +82,10 @@ class HostQueues(Backend):
         # the core's own methods, without a Python call between
         self.submit = self._core.submit  # type: ignore[method-assign]
         self.event = self._core.event  # type: ignore[method-assign]
+        self.poll = self._core.poll  # type: ignore[method-assign]
+        self.poll_up_to = self._core.poll_up_to  # type: ignore[method-assign]
+        self.oldest = self._core.oldest  # type: ignore[method-assign]
+        self.flush = self._core.flush  # type: ignore[method-assign]
 
     def use_pinned(self) -> None:
         """Put short blocking reads into pinned memory. An H200's driver reads into other memory by
@@ -119,29 +123,12 @@ class HostQueues(Backend):
         """Return how many launches were submitted and not yet reported."""
         return self._core.in_flight
 
-    def poll(self, most: int = 64) -> Ended:
-        """Return ended launches in program order, of the `most` oldest of a queue."""
-        return self._core.poll(most)
-
-    def poll_up_to(self, number: int) -> Ended:
-        """Return ended launches, for a caller that waits for launch `number`."""
-        return self._core.poll_up_to(number)
-
     def error(self, number: int, status: int) -> BaseException | None:
         """Return the error of a launch. The core keeps the counts that its launches refused."""
         refused = self._core.refused(number) if status == DECIDED else None
         if refused is not None:
             return WrongCountError(refused[0], Bound(*refused[1:]))
         return super().error(number, status)
-
-    def oldest(self) -> cl.Event | None:
-        """Return an event of the driver to wait for before the next poll, or None."""
-        event: cl.Event | None = self._core.oldest()
-        return event
-
-    def flush(self) -> None:
-        """Flush the lanes that have something new."""
-        self._core.flush()
 
     def close(self) -> None:
         """Wait, then release the events."""
