@@ -1245,7 +1245,6 @@ class Sender:
         slice_s: float,
         order: Callable[[Any], Sequence[float]] | None,
         window: int,
-        gang: bool,
         most_tasks: int,
         most_entries: int,
         few: int,

@@ -168,7 +168,6 @@ CONDITIONS: dict[str, dict[str, Any]] = {
     "epochs of seven": {"most_tasks": 7},
     "groups that look again": {"polls": 20},
     "groups that look long": {"polls": 2000, "groups": 2},
-    "no gangs": {"polls": 20, "gang": False},
     "critical path first": {"order": "critical_path"},
     "critical path first, one turn": {"order": "critical_path", "turns": 1},
     "narrow tasks first": {"order": "narrow_first", "turns": 3},

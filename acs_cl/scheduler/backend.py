@@ -705,9 +705,8 @@ class Device(Backend):
         `has_all`: as for any backend."""
         from .cutting import Cutter
 
-        settings, choice = self.settings, self.choice
-        gang = settings.gang and self.sender.polls > 0
-        how = SegmentSettings(settings.window, gang, self._few)
+        choice = self.choice
+        how = SegmentSettings(self.settings.window, self.sender.polls > 0, self._few)
 
         def refusal(command: Command, task: Task, groups: int) -> str | None:
             if choice is None or has_all:

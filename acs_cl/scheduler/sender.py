@@ -73,7 +73,6 @@ class Settings(NamedTuple):
     most_tasks: int = MOST_TASKS
     order: str = "first_in"
     window: int = 0
-    gang: bool = True
     watched: bool = False
     """Whether tasks note in memory that they have started and ended."""
     timed: bool = False
@@ -183,11 +182,9 @@ class Sender(core.native.Sender):
     @settings.setter
     def settings(self, settings: Settings) -> None:
         self._settings = settings
-        polls = self.polls
         self._set(
-            polls, settings.turns, settings.slice_s,
-            _priorities(settings.order), settings.window, settings.gang and polls > 0,
-            settings.most_tasks, MOST_ENTRIES, self._few,
+            self.polls, settings.turns, settings.slice_s, _priorities(settings.order),
+            settings.window, settings.most_tasks, MOST_ENTRIES, self._few,
         )  # fmt: skip
 
     @property

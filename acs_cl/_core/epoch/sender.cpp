@@ -97,13 +97,13 @@ void add_sender(nb::module_ &module) {
         .def_rw("by_itself", &Sender::by_itself)
         .def_rw("on_words", &Sender::on_words, nb::arg().none())
         .def("_set", [](Sender &self, std::uint32_t polls, std::uint32_t turns, double slice_s,
-                        nb::object order, std::uint32_t window, bool gang, std::size_t most_tasks,
+                        nb::object order, std::uint32_t window, std::size_t most_tasks,
                         std::size_t most_entries, std::size_t few) {
             self.polls = polls, self.turns = turns, self.slice_s = slice_s;
-            self.order = std::move(order), self.window = window, self.gang = gang, self.most_tasks = most_tasks, self.most_entries = most_entries;
+            self.order = std::move(order), self.window = window, self.most_tasks = most_tasks, self.most_entries = most_entries;
             self.few = few;
             self.tell();
-        }, "polls"_a, "turns"_a, "slice_s"_a, "order"_a.none(), "window"_a, "gang"_a,
+        }, "polls"_a, "turns"_a, "slice_s"_a, "order"_a.none(), "window"_a,
              "most_tasks"_a, "most_entries"_a, "few"_a)
         .def("join", &Sender::join)
         .def("_requeue", &Sender::requeue, "queue"_a, "lanes"_a, "is_timed"_a)

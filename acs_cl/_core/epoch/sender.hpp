@@ -139,7 +139,6 @@ public:
     std::uint32_t polls = 0, turns = 0, window = 0;
     std::size_t most_tasks = 0, most_entries = 0, few = 0;
     double slice_s = 0;
-    bool gang = true;
     nb::object order = nb::none();     // gives tasks of a recorder priorities; none: program order
     nb::object on_words = nb::none();  // tests see the words of epochs, and change them
     Landings landings;
@@ -550,7 +549,7 @@ private:
             words_.pop_back();
         }
         epoch.words.assign(at.words, 0);
-        recorder.write(graph, at, epoch.words.data(), window, gang);
+        recorder.write(graph, at, epoch.words.data(), window, polls > 0);
         epoch.counts = {recorder.tasks(), recorder.width, at.blocks, at.block_words};
         const std::size_t nbytes = 4 * epoch.words.size();
         if (!on_words.is_none()) {
