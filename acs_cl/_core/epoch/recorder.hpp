@@ -93,8 +93,9 @@ struct Graph {
 // What a recorder has for each task.
 struct TaskLists {
     struct Link {
+        explicit Link(std::uint32_t of) : chain(of) {}
         std::uint32_t chain;
-        bool is_followed;
+        bool is_followed = false;
     };
 
     std::vector<RecordWords> records;  // one more if `Recorder::place` was called
@@ -316,7 +317,7 @@ private:
             chain = links[above].chain;
             links[above].is_followed = true;
         }
-        links.push_back({chain, false});
+        links.emplace_back(chain);  // in place: a processor waits where it reads at once what it wrote in parts
         if (wide <= widest[chain]) return;
         width += wide - widest[chain];
         widest[chain] = wide;

@@ -465,7 +465,8 @@ ACS_CL_WIDE void Hazards::prune() {
     many_kept_ = std::size_t(kept - kept_.data());
     pruned += near_launches_ - many_kept_;
     std::uint64_t *to = live_.ancestors(number_);
-    for (int at = 0; at < words_; at++) to[at] = ancestors[at];
+    to[0] = ancestors[0];  // apart, as it was written: a processor waits where it reads words together that it did not
+    for (int at = 1; at < words_; at++) to[at] = ancestors[at];
     if (!far_.empty()) keep_far();
 }
 

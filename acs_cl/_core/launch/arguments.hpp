@@ -24,7 +24,9 @@ namespace acs_cl {
 class ElementTypes {
 public:
     bool has(const PyObject *type) const {
-        return is_any_ || std::find(types_.begin(), types_.end(), type) != types_.end();
+        for (const PyObject *one : types_)
+            if (one == type) return true;
+        return is_any_;
     }
     // Adds one. Null: from now on it has any.
     void add(const PyObject *type) {

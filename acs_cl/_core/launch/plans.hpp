@@ -57,10 +57,11 @@ template <typename Value>
 class BySizes {
 public:
     Value *find(const Sizes &sizes) {
-        std::uint64_t mixed = 0;
-        for (int axis : {1, 2, 3, 5, 9}) mixed = (mixed ^ sizes[std::size_t(axis)]) * 0x9E3779B97F4A7C15u;
+        const std::uint64_t mixed = sizes[1] * 0x9E3779B97F4A7C15u + sizes[2] * 0xC2B2AE3D27D4EB4Fu +
+                                    sizes[3] * 0x165667B19E3779F9u + sizes[5] * 0xD6E8FEB86659FD93u +
+                                    sizes[9] * 0xA0761D6478BD642Fu;
         std::pair<const Sizes, Value> *&latest = latest_[mixed >> 32 & (TURNS - 1)];
-        if (!latest || latest->first != sizes) {
+        if (!latest || !are_alike(latest->first, sizes)) {
             auto found = known_.find(sizes);
             latest = found == known_.end() ? nullptr : &*found;
         }
@@ -333,8 +334,8 @@ struct LaunchPlan : Forgettable<LaunchPlan> {
         Reach *reach = size.reaches.find(key);
         if (!reach) reach = new_reach(size, key, sizes, bytes, args, touched);
         if (!reach || reach->is_for_python) return nullptr;
-        leaves = !(size.is_tried && reach->writes_inside(touched)) && leaves_array(*reach, args, size.is_tried);
-        reach->narrow(touched, *table->hazards);
+        const bool are_inside = reach->narrow(touched, *table->hazards);
+        leaves = !(size.is_tried && are_inside) && leaves_array(*reach, args, size.is_tried);
         return reach;
     }
 

@@ -162,23 +162,16 @@ public:
     // Returns what is surely read and written of argument `at` in memory.
     const std::pair<access::Sure, access::Sure> &surely(std::size_t at) const { return surely_[at]; }
 
-    // Whether the arrays, each of one row, have all bytes that are surely written.
-    bool writes_inside(const Touched &whole) const {
-        for (std::uint32_t at = 0; at < whole.many; at++) {
-            const Span &span = whole.nodes[at]->span();
-            if (span.rows > 1 || span.width < limits_[at].least) return false;
-        }
-        return true;
-    }
-
-    // Narrows whole arrays to the bytes that a launch touches.
-    void narrow(Touched &touched, Hazards &hazards) {
-        if (is_covered(touched)) return;
+    // Narrows whole arrays to the bytes that a launch touches. Returns whether they have all that is surely written.
+    // False: that has to be looked at.
+    bool narrow(Touched &touched, Hazards &hazards) {
+        if (is_covered(touched)) return writes_inside(touched);
         const std::string_view key(reinterpret_cast<const char *>(touched.nodes),
                                    touched.many * sizeof(Node *));
         Found *found = found_.find(key);
-        if (!found) found = &found_.make(key, touched, arguments_, hazards);
+        if (!found) found = &found_.make(key, touched, *this, hazards);
         found->give(touched, hazards);
+        return found->are_inside;
     }
 
 private:
@@ -196,11 +189,12 @@ private:
     // small, because there are many.
     class Found : Single {
     public:
-        Found(const Touched &whole, const std::vector<Argument> &arguments, Hazards &hazards)
-            : arrays_(whole.many) {
+        Found(const Touched &whole, const Reach &reach, Hazards &hazards) : arrays_(whole.many) {
             Touched touched;
-            for (std::uint32_t at = 0; at < whole.many; at++)
-                add(touched, whole, at, arguments[at], hazards);
+            for (std::uint32_t at = 0; at < whole.many; at++) {
+                add(touched, whole, at, reach.arguments_[at], hazards);
+                are_inside &= !reach.surely(at).second.outside(whole.nodes[at]->span());
+            }
             if (touched.many >= MOST_SPANS) touched = whole;  // leaves room for the word that decides
             reads_ = touched.reads;
             writes_ = touched.writes;
@@ -209,6 +203,8 @@ private:
             for (const Touched *some : std::initializer_list<const Touched *>{&whole, &touched})
                 for (std::uint32_t at = 0; at < some->many; at++) nodes_.emplace_back(some->nodes[at]);
         }
+
+        bool are_inside = true;  // the arrays have all that is surely written
 
         // Whether an array has another node by now, so that nobody asks for this.
         bool is_gone() const {
@@ -255,6 +251,15 @@ private:
         for (const Span &one : reached)
             if (one.rows == 1 && one.start <= 0) most = std::max(most, one.end());
         return most;
+    }
+
+    // Whether the arrays, each of one row, have all bytes that are surely written.
+    bool writes_inside(const Touched &whole) const {
+        for (std::uint32_t at = 0; at < whole.many; at++) {
+            const Span &span = whole.nodes[at]->span();
+            if (span.rows > 1 || span.width < limits_[at].least) return false;
+        }
+        return true;
     }
 
     // Whether all bytes of the arrays are touched.

@@ -15,6 +15,13 @@ namespace acs_cl {
 // Global and local size, and the global offset. Each begins with its number of dimensions, or 0 if there is none.
 using Sizes = std::array<std::size_t, 12>;
 
+// Whether two are the same. One by one, as they were just written: to read several together makes a processor wait.
+inline bool are_alike(const Sizes &one, const Sizes &other) {
+    for (std::size_t at = 0; at < one.size(); at++)
+        if (one[at] != other[at]) return false;
+    return true;
+}
+
 inline std::vector<PyTypeObject *> number_types;  // types of NumPy whose conversions run no Python code
 
 inline bool is_of_numpy(PyObject *number) {
