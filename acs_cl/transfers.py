@@ -209,7 +209,7 @@ def host_task(
     targets = [packed[_identity(array)] for array in write_arrays]
     read_spans, write_spans = map(_spans, (sources, targets))
     name = getattr(function, "__name__", type(function).__name__)
-    check_takes(function, name, len(hosts))
+    check_takes(function, name, read_places, write_places)
     command = HostCommand(name, function, read_places, write_places, site)
     sure = (span for array in targets for span in array.overwrites())
     overwrites = tuple(span for span in sure if span not in read_spans)

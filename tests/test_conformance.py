@@ -347,6 +347,18 @@ def test_arrays_of_no_elements_are_fine_everywhere(rt: acs.Runtime, program: acs
     assert whole.get().tolist() == [2, 2, 2, 2]
 
 
+def test_a_host_task_gets_one_argument_for_each_array_that_it_is_given(rt: acs.Runtime) -> None:
+    """Two of them may be the same, as where the data chooses them; one that is also written comes
+    once."""
+    x, y = rt.array([1, 2], "i4"), rt.array([3, 4], "i4")
+    task = rt.call(lambda a, b, c: (a + b + c).tolist(), reads=[x, x, y], writes=[y])
+    assert task.wait() == [5, 8]
+    with rt.record() as graph:
+        rt.call(lambda a, b, c: np.copyto(c, a + b), reads=[x, x], writes=[y])
+    graph.replay()
+    assert y.get().tolist() == [2, 4]
+
+
 def test_pinned_memory_serves_transfers_and_outlives_the_runtime(make: Make) -> None:
     rt = make()
     host = rt.pinned((4, 8), "i4")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from inspect import signature
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import pyopencl as cl
@@ -109,6 +109,9 @@ class TransferCommand(NamedTuple):
         return getattr(driver, self.name)(queue, self.target, self.source, wait_for)
 
 
+_Pair: TypeAlias = tuple[Place, HostArray]
+
+
 class HostCommand:
     """A Python function, with NumPy copies of what it reads and NumPy arrays for what it writes."""
 
@@ -119,8 +122,8 @@ class HostCommand:
         self,
         name: str,
         function: Callable[..., object],
-        reads: Sequence[tuple[Place, HostArray]],
-        writes: Sequence[tuple[Place, HostArray]],
+        reads: Sequence[_Pair],
+        writes: Sequence[_Pair],
         site: str,
     ) -> None:
         self.name = name
@@ -142,8 +145,7 @@ class HostCommand:
                 np.copyto(bytes_of(host), _seen(place))
             else:
                 _check(driver.wait_for_event(driver.read(queue, host, place, None)), self.name)
-        arrays = {id(host): host for _, host in (*self.reads, *self.writes)}
-        self.result = self.function(*arrays.values())
+        self.result = self.function(*_given(self.reads, self.writes))
         for place, host in filter(_has_bytes, self.writes):
             if sees(place):
                 np.copyto(_seen(place), bytes_of(host))
@@ -151,8 +153,18 @@ class HostCommand:
                 _check(driver.wait_for_event(driver.write(queue, place, host, None)), self.name)
 
 
-def check_takes(function: Callable[..., object], name: str, many: int) -> None:
+def _given(reads: Sequence[_Pair], writes: Sequence[_Pair]) -> list[HostArray]:
+    """Return what a host task is called with. An array that is read and written comes once."""
+    read = [host for _, host in reads]
+    known = set(map(id, read))
+    return read + [host for _, host in writes if id(host) not in known]
+
+
+def check_takes(
+    function: Callable[..., object], name: str, reads: Sequence[_Pair], writes: Sequence[_Pair]
+) -> None:
     """Refuse a function that does not take so many arrays. Some built-in ones do not tell."""
+    many = len(_given(reads, writes))
     try:
         takes = signature(function)
     except (TypeError, ValueError):
@@ -175,7 +187,7 @@ def bytes_of(host: HostArray) -> HostArray:
     return host.reshape(-1).view(np.uint8)
 
 
-def _has_bytes(pair: tuple[Place, HostArray]) -> bool:
+def _has_bytes(pair: _Pair) -> bool:
     return pair[1].nbytes > 0
 
 
