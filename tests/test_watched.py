@@ -98,8 +98,9 @@ KERNELS = {
     "y[i] = of(x, i);": ("x", "y"),
     "put(y, of(x, of(x, i)));": ("x", "0"),
     "global const int *t[2] = {x, x + 1}; y[i] = t[0][i] + *t[0];": ("x", "y"),
-    "((global pair *)y)[i / 2].b = 1;": ("", "y"),
-    "((global pair *)y + i / 2)->a = ((global const pair *)x)[i / 2].b;": ("x", "y"),
+    "((global pair *)y)[i / 2].b = 1;": ("", "7"),
+    "((global pair *)y + i / 2)->a = ((global const pair *)x)[i / 2].b;": ("7", "0"),
+    "(*((global pair *)y + i / 2)).b += 1;": ("y7", "7"),
     "((global int2 *)y)[i / 2].y = 1; ((global int2 *)y + i / 2)->x += 2;": ("y", "y"),
     "((global box *)y)->a[i] = ((global const box *)x)->a[i];": ("x", "y"),
     "local int l[8]; l[i] = x[i]; barrier(CLK_LOCAL_MEM_FENCE); y[i] = l[7 - i];": ("x", "y"),
@@ -110,7 +111,9 @@ KERNELS = {
     "float f; f = fract((float)i, (global float *)(y + i));": None,
 }
 """Bodies, and which of the elements 0 to 7 of x they read and of y they write, where x[i] is i:
-letters for all of them. None: not every access can be seen."""
+letters for all of them, an end for those among which it is, and not the other one. None: not every
+access can be seen."""
+ENDS = ("0", "7")
 
 SOURCE = """
 typedef struct {{ int a, b; }} pair;
@@ -140,10 +143,10 @@ def test_what_is_touched_is_noted_where_it_is_not_declared(bench: Bench, body: s
         x_only = Access((span(x, low, high), span(y, 0, 16)), (span(y, 0, 16),))
         y_only = Access((span(x, 0, 16), span(y, low, high)), (span(y, 0, 16),))
         y_written = Access((span(x, 0, 16), span(y, 0, 16)), (span(y, low, high),))
-        x_read = element == 0 if reads == "0" else "x" in reads and not inside
+        x_read = reads == f"{element}" if reads in ENDS else "x" in reads and not inside
         assert bench.strays(command, x_only) is x_read
-        at = element == 0 if writes == "0" else not inside
-        assert bench.strays(command, y_only) is (reads in ("y", "x0") and at)
+        at = writes == f"{element}" if writes in ENDS else not inside
+        assert bench.strays(command, y_only) is (reads in ("y", "x0", "y7") and at)
         assert bench.strays(command, y_written) is (bool(writes) and at)
 
 

@@ -206,7 +206,8 @@ def _key(kernel: KernelCommand, access: Access) -> tuple[object, ...]:
         token_of(kernel),
         *kernel[2:4],
         *map(place_of, kernel.pointers[1::2]),
-        *kernel[5:],
+        kernel.values,
+        kernel.offset,
         access,
     )
 

@@ -18,7 +18,7 @@ from acs_cl.opencl_c.parse.tree import Collect, Cursor, Type
 
 # Kinds of libclang's cursors, by the numbers of its C interface.
 STRUCT_DECL, UNION_DECL, ENUM_DECL = 2, 3, 5
-_FIELD_DECL = 6
+FIELD_DECL = 6
 FUNCTION_DECL, VAR_DECL, PARM_DECL, TYPEDEF_DECL = 8, 9, 10, 20
 UNEXPOSED_EXPR, DECL_REF_EXPR, MEMBER_REF_EXPR, CALL_EXPR = 100, 101, 102, 103
 BLOCK_EXPR, INTEGER_LITERAL, FLOATING_LITERAL, STRING_LITERAL = 105, 106, 107, 109
@@ -344,7 +344,7 @@ class _Converter:
     def _set_member(self, node: Node, cursor: Cursor, below: list[Cursor]) -> None:
         node.name = "" if "(" in cursor.spelling else cursor.spelling
         field = cursor.referenced
-        if field is None or field._kind_id != _FIELD_DECL or len(below) != 1:
+        if field is None or field._kind_id != FIELD_DECL or len(below) != 1:
             return
         node.bytes = self._size(cursor.type.get_canonical())
         base = below[0].type.get_canonical()

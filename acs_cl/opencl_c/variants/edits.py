@@ -132,10 +132,10 @@ def pointer_of(spelled: Type) -> Pointer | None:
         return None
     written = " ".join(_DROPPED.sub(" ", written).split())
     nbytes = target.get_size()
-    return Pointer(target.get_address_space(), nbytes, written, _least(target, nbytes))
+    return Pointer(target.get_address_space(), nbytes, written, least_of(target, nbytes))
 
 
-def _least(target: Type, nbytes: int) -> int:
+def least_of(target: Type, nbytes: int) -> int:
     """Return how many of the bytes of a pointer's target any access touches."""
     shape = n.shape_of(target)
     if shape == n.VECTOR and target.get_canonical().element_count == 3:

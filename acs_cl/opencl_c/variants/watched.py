@@ -36,6 +36,7 @@ from acs_cl.opencl_c.variants.edits import (
     at_top,
     closing,
     edited,
+    least_of,
     place_of,
     placed,
     pointer_of,
@@ -73,6 +74,28 @@ def watching(source: str, options: BuildOptions, device: cl.Device | None, kerne
         clang.parse(result, options, device)
         parameters, constants = len(n.parameters_of(cursor)), list(watch.constants.items())
         return Watched(result, kernel + _SUFFIX, parameters, limited, constants)
+
+
+class Part(NamedTuple):
+    """A member of a structure, or of one in it: where it begins, its bytes, and how many of these
+    any access touches."""
+
+    offset: int
+    bytes: int
+    least: int
+
+
+def _part(cursor: Cursor, inner: Part | None) -> Part | None:
+    """Return the part of a structure that an expression of a member names, of which `inner` is
+    used. None: all of the structure counts."""
+    field = cursor.referenced
+    bits = -1 if field is None or field._kind_id != n.FIELD_DECL else field.get_field_offsetof()
+    if bits < 0:
+        return None
+    if inner is not None:
+        return inner._replace(offset=bits // 8 + inner.offset)
+    kind = cursor.type.get_canonical()
+    return Part(bits // 8, kind.get_size(), least_of(kind, kind.get_size()))
 
 
 class _Watch:
@@ -198,22 +221,23 @@ class _Watch:
         for child in self._collect(cursor):
             self._look(child, "r")
 
-    def _look(self, cursor: Cursor, how: str) -> None:
+    def _look(self, cursor: Cursor, how: str, part: Part | None = None) -> None:
+        """Note how a place is used. `part`: the part of it that is, if that is not all."""
         kind = cursor._kind_id
         if kind == n.ARRAY_SUBSCRIPT_EXPR:
-            self._element(cursor, how)
+            self._element(cursor, how, part)
         elif kind == n.MEMBER_REF_EXPR:
-            self._member(cursor, how)
+            self._member(cursor, how, part)
         elif kind in (n.PAREN_EXPR, n.UNEXPOSED_EXPR):
             below = self._collect(cursor)
             if _is_arrow(cursor, below):
-                self._member(cursor, how)
+                self._member(cursor, how, None)
                 return
             for child in below:
                 decays = n.shape_of(child.type) == n.ARRAY and n.shape_of(cursor.type) == n.POINTER
-                self._look(child, "" if decays else how)
+                self._look(child, "" if decays else how, part)
         elif kind == n.UNARY_OPERATOR:
-            self._unary(cursor, how)
+            self._unary(cursor, how, part)
         elif kind in (n.BINARY_OPERATOR, n.COMPOUND_ASSIGNMENT):
             left, right = self._collect(cursor)
             assigns = self._lib.clang_getCursorBinaryOperatorKind(cursor) == n.ASSIGN
@@ -230,7 +254,7 @@ class _Watch:
         elif kind != n.SIZEOF_EXPR:
             self._below(cursor)
 
-    def _element(self, cursor: Cursor, how: str) -> None:
+    def _element(self, cursor: Cursor, how: str, part: Part | None) -> None:
         base, index = self._collect(cursor)
         pointer = pointer_of(base.type)
         if pointer is None:  # of a vector; or index[pointer]
@@ -245,23 +269,24 @@ class _Watch:
             begin, end = self._extent(cursor)
             if self._data[end - 1 : end] != b"]":
                 raise CannotParse("an index is not where it is used")
-            self._insert(begin, f"(*({pointer.written})acs__at((ulong)&(")
+            self._insert(begin, f"(*({pointer.written})(acs__at((ulong)&(")
         self._look(base, "r")
         self._look(index, "r")
         if with_look:
-            self._insert(end, f"), {pointer.bytes}, {self._rest(base, how, pointer)}))")
+            self._insert(end, f"){self._compared(base, how, pointer, part)}))")
 
-    def _member(self, cursor: Cursor, how: str) -> None:
+    def _member(self, cursor: Cursor, how: str, part: Part | None) -> None:
         children = self._collect(cursor)
         pointer = pointer_of(children[0].type) if children else None
+        member = _part(cursor, part)
         if pointer is None:
             for child in children:
-                self._look(child, how)
+                self._look(child, how, member)
             return
         is_place = n.shape_of(cursor.type) != n.ARRAY
-        self._pointed(children[0], cursor, how if is_place else "")
+        self._pointed(children[0], cursor, how if is_place else "", member)
 
-    def _pointed(self, child: Cursor, parent: Cursor, how: str) -> None:
+    def _pointed(self, child: Cursor, parent: Cursor, how: str, part: Part | None = None) -> None:
         """Note how the target of a pointer is used."""
         pointer = pointer_of(child.type)
         if pointer is None or not how or not self._is_watched(pointer):
@@ -270,21 +295,29 @@ class _Watch:
         begin, end = self._extent(child)
         if (begin, end) == self._extent(parent):
             raise CannotParse("a pointer is not where it is used")
-        self._insert(begin, f"(({pointer.written})acs__at((ulong)(")
+        self._insert(begin, f"(({pointer.written})(acs__at((ulong)(")
         self._look(child, "r")
-        self._insert(end, f"), {pointer.bytes}, {self._rest(child, how, pointer)}))")
+        self._insert(end, f"){self._compared(child, how, pointer, part)}))")
 
-    def _unary(self, cursor: Cursor, how: str) -> None:
+    def _compared(self, base: Cursor, how: str, pointer: Pointer, part: Part | None) -> str:
+        """Return the text behind the address of a place, of which a part is compared."""
+        if part is None:
+            return f", {pointer.bytes}, {self._rest(base, how, pointer)})"
+        rest = self._rest(base, how, pointer._replace(least=part.least))
+        return f" + {part.offset}, {part.bytes}, {rest}) - {part.offset}"
+
+    def _unary(self, cursor: Cursor, how: str, part: Part | None) -> None:
         operator = self._lib.clang_getCursorUnaryOperatorKind(cursor)
         child = self._collect(cursor)[0]
         if operator == n.DEREFERENCE:
             is_place = n.shape_of(cursor.type) != n.ARRAY
-            self._pointed(child, cursor, how if is_place else "")
+            self._pointed(child, cursor, how if is_place else "", part)
         elif operator == n.ADDRESS_OF:
             self._look(child, "")
         else:
             kept = how if operator == n.EXTENSION else "r"
-            self._look(child, "rw" if operator in n.INCREMENTS else kept)
+            of = part if operator == n.EXTENSION else None
+            self._look(child, "rw" if operator in n.INCREMENTS else kept, of)
 
     def _variable(self, cursor: Cursor) -> None:
         """Note a constant of the program, whose bytes are no argument's."""
