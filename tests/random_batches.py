@@ -38,7 +38,7 @@ from acs_cl.benchmarks.suite import provenance
 from acs_cl.host.progress import Progress
 
 BLOCK = {"pool": 3000, "kernels": 50, "repeats": 3000, "devices": 3000, "loops": 3000,
-         "trees": 1000, "bands": 1500}  # fmt: skip
+         "trees": 1000, "bands": 1500, "mixes": 100}  # fmt: skip
 """Most seeds of a process. PoCL dies after some hundred sources."""
 LEAST = 40
 MOST_WRONG = 20
@@ -264,6 +264,7 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("--loops", type=int, default=0, help="programs with loops")
     parser.add_argument("--trees", type=int, default=0, help="programs of trees of spawned items")
     parser.add_argument("--bands", type=int, default=0, help="recorded programs in bands")
+    parser.add_argument("--mixes", type=int, default=0, help="programs that mix everything")
     parser.add_argument("--device", default="", help="a part of its name, or of its platform's")
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--seconds", type=float, default=float("inf"), help="when to end")
@@ -291,7 +292,7 @@ def main(words: Sequence[str] | None = None) -> int:
         wanted = {
             "kernels": args.kernels, "pool": args.programs, "repeats": args.repeats,
             "devices": args.several, "loops": args.loops, "trees": args.trees,
-            "bands": args.bands,
+            "bands": args.bands, "mixes": args.mixes,
         }  # fmt: skip
         for kind, programs in wanted.items():
             run.all_of(kind, programs, args.first, args.processes)

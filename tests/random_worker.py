@@ -7,8 +7,8 @@ being run, which says where a process died. Kind `pool` is programs of kernels t
 which a seed stands for several. Kind `repeats` is programs that nearly repeat their steps
 (`fuzz.repeats`), a seed each. Kind `devices` is programs on several devices (`fuzz.several`), a
 seed each. Kind `loops` is loop programs (`random_loops`), `trees` is trees of spawned items
-(`random_trees`) and `bands` recorded programs in bands (`random_bands`), a seed each. Exit code 3:
-a seed took too long.
+(`random_trees`), `bands` recorded programs in bands (`random_bands`), and `mixes` programs that mix
+everything (`random_mixes`), a seed each. Exit code 3: a seed took too long.
 
 `random_batches.py` runs many of these.
 """
@@ -33,13 +33,14 @@ os.environ.setdefault("ACS_CL_POCL_CPU", "auto")
 import random_bands
 import random_launches
 import random_loops
+import random_mixes
 import random_trees
 from fuzz import repeats, several
 from fuzz.runtimes import Ways, configuration_of
 
 from acs_cl import core, devices
 
-KINDS = ("pool", "kernels", "repeats", "devices", "loops", "trees", "bands")
+KINDS = ("pool", "kernels", "repeats", "devices", "loops", "trees", "bands", "mixes")
 LONGEST_S = 300.0
 """A seed that takes longer hangs; building for the scheduler takes a while beside other work."""
 SAVED_EVERY = 25
@@ -134,6 +135,7 @@ RUNNERS: dict[str, Callable[[Any], Runner]] = {
     "loops": lambda device: OneEach(random_loops.Ways(device), random_loops.configuration_of),
     "trees": lambda device: OneEach(random_trees.Ways(device), random_trees.configuration_of),
     "bands": lambda device: OneEach(random_bands.Ways(device), random_bands.configuration_of),
+    "mixes": lambda device: OneEach(random_mixes.Ways(device), random_mixes.configuration_of),
 }
 
 

@@ -1,0 +1,20 @@
+"""Programs that mix all that a runtime can do: kernels of every form, transfers, graphs, queues of
+plain PyOpenCL, host tasks, failures, several runtimes and threads, and runtimes that end."""
+
+from __future__ import annotations
+
+import pyopencl as cl
+from random_mixes import Ways, program
+from sampling import DAY
+
+EACH = 2
+"""Programs of a day."""
+DAYS = 50
+"""Until they come again."""
+
+
+def test_programs_that_mix_everything_give_what_numpy_gives(device: cl.Device) -> None:
+    """`random_mixes.py` runs many more, and cuts down what fails."""
+    ways, first = Ways(device), DAY % DAYS * EACH
+    for seed in range(first, first + EACH):
+        assert ways.one(seed).total() == sum(map(len, program(seed).threads))
