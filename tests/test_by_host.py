@@ -19,6 +19,8 @@ import acs_cl as acs
 
 SOURCE = """
 kernel void put(global uint *x, uint a) { x[get_global_id(0)] = a; }
+kernel void slow(global uint *x, uint n)
+{ uint v = x[0]; for (uint i = 0; i < n; ++i) v = v * 1664525u + 1013904223u; x[0] = v % 2 + 5; }
 kernel void add(global const uint *x, global uint *y) { size_t i = get_global_id(0); y[i] += x[i]; }
 """
 N = 64
@@ -67,6 +69,18 @@ def test_what_is_in_flight_comes_first(rt: acs.Runtime) -> None:
         threading.Timer(0.001, lambda gate=gate: gate.set_status(COMPLETE)).start()
         assert y.get().tolist() == [3] * (N // 2) + [value * (value + 1) // 2] * (N // 2)
         assert x.get().tolist() == [100 * value] * N
+
+
+@pytest.mark.parametrize("transfers", [1, 2])
+def test_a_host_task_waits_for_what_is_before_a_transfer(rt: acs.Runtime, transfers: int) -> None:
+    """The transfer has ended before the launch that was made before it."""
+    prog, x = rt.build(SOURCE), rt.zeros(N, "u4")
+    for _ in range(3):
+        x.fill(1)
+        prog.slow((1,), None, x, 5_000_000)
+        for _ in range(transfers):
+            rt.array([1, 2], "u4")
+        assert rt.call(lambda values: values[:2].tolist(), reads=x).wait() == [6, 1]
 
 
 def test_memory_that_something_in_flight_still_uses_is_not_written(rt: acs.Runtime) -> None:

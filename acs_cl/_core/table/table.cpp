@@ -80,7 +80,7 @@ std::pair<std::int64_t, bool> Table::take(const nb::object &command, const nb::o
     try {
         std::vector<std::int64_t> upstream;
         if (in_order) {
-            if (launch > 1) upstream.push_back(launch - 1);
+            if (const std::int64_t last = before(launch)) upstream.push_back(last);
         } else {
             for (const Edge &edge : edges) upstream.push_back(edge.upstream);
             for (std::int64_t other : after)
