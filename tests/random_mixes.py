@@ -13,8 +13,8 @@ threads.
 from __future__ import annotations
 
 import argparse
-import contextlib
 import faulthandler
+import gc
 import os
 import random
 import subprocess
@@ -43,16 +43,21 @@ WEIGHTS = {
     "launch": 30, "gated": 3, "open": 3, "many": 5, "transfer": 8, "task": 4, "fails": 2,
     "heal": 2, "get": 8, "settle": 2, "check": 3, "wait": 4, "finish": 3, "renew": 4, "hop": 3,
     "collect": 3, "wrong": 3, "record": 3, "replay": 9, "update": 3, "swap": 2, "look": 2,
-    "arrange": 1, "save": 1, "queue": 10, "close": 1,
+    "arrange": 1, "save": 1, "queue": 10, "close": 1, "together": 1,
 }  # fmt: skip
 ALWAYS = ("launch", "check")
 
 
 class Program(NamedTuple):
-    """Options of its runtimes, and the steps of each thread."""
+    """Options of its runtimes, and the steps of each thread. `collects`: how many new objects have
+    garbage collected; `switches`: seconds after which another thread of Python runs. `closes`: the
+    step of the first thread at which it closes what all of them use; -1: it does not."""
 
     places: list[dict[str, Any]]
     threads: list[list[Step]]
+    collects: int
+    switches: float
+    closes: int
 
 
 def program(seed: int) -> Program:
@@ -61,7 +66,12 @@ def program(seed: int) -> Program:
     count = chance.choice([1, 1, 2, 3])
     threads = chance.choice([1, 1, 1, 1, 2, 3])
     places = [options(chance) for _ in range(count)]
-    return Program(places, [_steps(chance, threads > 1) for _ in range(threads)])
+    drawn = [_steps(chance, threads > 1) for _ in range(threads)]
+    collects, switches = chance.choice([700, 700, 700, 5, 50]), chance.choice([5e-3, 5e-3, 1e-5])
+    closes = -1
+    if threads > 1 and chance.random() < 0.15:
+        closes = chance.randrange(len(drawn[0]))
+    return Program(places, drawn, collects, switches, closes)
 
 
 def _steps(chance: random.Random, is_threaded: bool) -> list[Step]:
@@ -119,11 +129,21 @@ class Ways:
                  for at in range(len(drawn.threads))]  # fmt: skip
 
         def thread(at: int) -> None:
+            try:
+                steps(at)
+            except acs.UsageError as error:
+                if drawn.closes < 0 or "closed" not in str(error):
+                    raise
+
+        def steps(at: int) -> None:
             one = mixes[at]
             one.numpy.failed = not alone
             np.seterr(over="ignore")
             try:
-                for step in drawn.threads[at]:
+                for number, step in enumerate(drawn.threads[at]):
+                    if not at and number == drawn.closes:
+                        one.open_gates()
+                        places[0].close()
                     one.step(step)
                 one.end()
             except BaseException as error:
@@ -132,15 +152,19 @@ class Ways:
             finally:
                 one.open_gates()
 
+        threshold, interval = gc.get_threshold(), sys.getswitchinterval()
+        gc.set_threshold(drawn.collects, *threshold[1:])
+        sys.setswitchinterval(drawn.switches)
         try:
             if alone:
                 thread(0)
             else:
                 in_threads(thread, len(mixes))
         finally:
+            gc.set_threshold(*threshold)
+            sys.setswitchinterval(interval)
             for place in places:
-                with contextlib.suppress(acs.PoisonedError):
-                    place.runtime.close()
+                place.close()
         counts: Counter[str] = Counter()
         for one in mixes:
             counts.update(one.counts)

@@ -107,6 +107,8 @@ kernel void give(global const uint *x, global uint *y, uint n)
 """
 
 Reach = tuple[list[Any], list[Any]]
+TURNS = (1, 9, 300, 3000, 100_000, 100_000, 1_000_000)
+"""Of a kernel that takes long."""
 
 
 class Kernel(NamedTuple):
@@ -360,10 +362,13 @@ def _tally(v: Any, o: int, n: int, m: int, k: Any) -> None:
 
 
 def _slow(v: Any, i: Host, k: Any) -> None:
-    value = int(v[0][0])
-    for _ in range(k[0]):
-        value = (value * 1664525 + 1013904223) & 0xFFFFFFFF
-    v[0][0] = value
+    by, more = 1, 0  # of the turns so far: value * by + more
+    for bit in f"{k[0]:b}":
+        by, more = by * by, more * by + more
+        if bit == "1":
+            by, more = by * 1664525, more * 1664525 + 1013904223
+        by, more = by & 0xFFFFFFFF, more & 0xFFFFFFFF
+    v[0][0] = _u(int(v[0][0]) * by + more)
 
 
 def _give(v: Any, o: int, n: int, m: int, k: Any) -> None:
@@ -445,8 +450,7 @@ KERNELS: dict[str, Kernel] = {
                    lambda o, n, m, k: (k[0], n, n), _pick_reach, _pick),
     "tally": Kernel((R, B), lambda c, n, m: (c.randrange(1, 20),), ("n",),
                     lambda o, n, m, k: (n, k[0]), _tally_reach, _tally),
-    "slow": _simple((B,), _slow, lambda c, n, m: (c.choice([1, 9, 300, 3000]),), ("turns",),
-                    items=1, plain=False),
+    "slow": _simple((B,), _slow, lambda c, n, m: (c.choice(TURNS),), ("turns",), items=1, plain=False),
     "within": _simple((B,), lambda v, i, k: _set(v[0], v[0] * _u(5) + _u(k[1])),
                       lambda c, n, m: (0, c.randrange(1000)), ("first", "a"), plain=False,
                       whole=True),

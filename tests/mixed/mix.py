@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyopencl as cl
 import pyopencl.array
+from fuzz.threads import in_threads
 
 import acs_cl as acs
 from mixed.drawing import CHANGEABLE, Drawing, fits
@@ -594,6 +595,23 @@ class Mix:
             handle.wait()
             assert handle.rounds == rounds, f"{handle.rounds} rounds, expected {rounds}"
 
+    def do_together(self, chance: random.Random, step: Step, place: int) -> None:
+        """Several threads replay one graph: each time as a whole."""
+        graph = self._graph(chance)
+        if graph is None or has_loop(graph.commands):
+            return
+        self.numpy.cuts = True
+        threads, times = chance.choice([2, 3]), chance.choice([1, 3])
+        for _ in range(threads * times):
+            for command in graph.commands:
+                self.numpy.run(command, graph.memories)
+
+        def replays(_: int) -> None:
+            for _ in range(times):
+                graph.graph.replay()
+
+        in_threads(replays, threads)
+
     def do_update(self, chance: random.Random, step: Step, place: int) -> None:
         """A launch of a graph gets another number."""
         graph = self._graph(chance)
@@ -693,7 +711,9 @@ class Mix:
         memory, buffer = self.memories[base], self.buffers[base]
         what = chance.choice(["write", "read", "copy", "fill", "kernel", "kernel", "kernel",
                               "array", "map", "finish", "marker"])  # fmt: skip
-        if what == "write":
+        if what == "write" and chance.random() < 0.2:
+            self._behind_event(queue, base, spiced)
+        elif what == "write":
             host = values(spiced.randrange(9999), (size,), "u1").copy()
             wait = chance.random() < 0.5
             if wait:
@@ -746,6 +766,22 @@ class Mix:
         elif what == "marker":
             cl.enqueue_marker(queue)
 
+    def _behind_event(self, queue: Any, base: int, spiced: random.Random) -> None:
+        """A fill behind an event: of the last launch, or one that the program sets later."""
+        place = self.places[self.homes[base]]
+        if self.handles and spiced.random() < 0.6:
+            event = self.handles[-1].event
+            if self.numpy.failed:
+                return  # it may be of what has failed
+        elif self.alone and place.takes_gates:
+            event = cl.UserEvent(place.context)
+            self.gates.append((event, False))
+        else:
+            return
+        value = np.uint32(spiced.randrange(1 << 20))
+        cl.enqueue_fill_buffer(queue, self.buffers[base], value, 64, 256, wait_for=[event])
+        self.memories[base].bytes[64:320].view("u4")[...] = value
+
     def _native(self, queue: Any, base: int, other: int, chance: random.Random,
                 spiced: random.Random) -> None:  # fmt: skip
         """A kernel of PyOpenCL's, which gets whole buffers."""
@@ -755,6 +791,11 @@ class Mix:
             self.kernels[name] = cl.Kernel(program.native, name)
         n, a = chance.choice([16, 64]), spiced.randrange(1000)
         kernel, buffer = self.kernels[name], self.buffers[base]
+        own = self.bases(self.homes[base], "arrays")
+        if own and chance.random() < 0.3:  # memory of the runtime
+            self.heal(range(ARRAYS), self.memories, self.arrays)
+            base = chance.choice(own)
+            buffer = self.arrays[base].data
         memory = self.memories[base].bytes.view("u4")
         if name == "blend":
             if base == other:

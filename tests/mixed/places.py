@@ -6,6 +6,7 @@ other options. What differs between two runtimes is drawn by `options`.
 
 from __future__ import annotations
 
+import contextlib
 import random
 from typing import Any
 
@@ -75,6 +76,11 @@ class Place:
     def takes_gates(self) -> bool:
         """Whether launches may wait for events that the program sets later: a backlog has room."""
         return "backlog" not in self.options and not self.options.get("check")
+
+    def close(self) -> None:
+        """Close the runtime, whatever has failed there."""
+        with contextlib.suppress(acs.PoisonedError):
+            self.runtime.close()
 
     def kernel(self, name: str) -> Any:
         """A kernel."""
