@@ -325,6 +325,19 @@ def test_a_foreign_buffer_is_left_on_a_queue(context: cl.Context) -> None:
     queue.runtime.close()
 
 
+@pytest.mark.parametrize("memory", ["svm", "buffers"])
+def test_an_array_by_its_address_may_be_written_on_a_queue(device: cl.Device, memory: str) -> None:
+    """Such a launch counts with any memory. It is named where it leaves its array."""
+    with acs.Runtime(device, backend="lanes", memory=memory, check="access") as rt:
+        queue, x = acs.Queue(rt.context, runtime=rt), rt.zeros(N, "i4")
+        ahead = cl.Kernel(rt.build(SOURCE).native, "ahead")
+        for _ in range(2):
+            ahead(queue, (N,), None, x.data, np.int32(0))
+        assert (x.get() == 7).all()
+        with pytest.raises(cl.Error, match=f"writes byte {4 * N} of argument 0"):
+            ahead(queue, (N,), None, x.data, np.int32(1))
+
+
 def test_what_cannot_be_watched_is_compared_as_before(device: cl.Device) -> None:
     source = "kernel void k(global int *x) { (get_global_id(0) + 1)[x] = 7; }"
     with acs.Runtime(device, backend="serial", check="access") as rt:

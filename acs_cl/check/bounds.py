@@ -27,7 +27,7 @@ from ..errors import Finding
 from ..launch.commands import KernelCommand
 from ..launch.decision import Cell, DecidedCommand
 from ..opencl_c.variants import strays
-from ..records import Access, Command
+from ..records import EVERYTHING, Access, Command
 from .case import Argument, Case
 from .findings import READ, WRITE, Who, finding
 from .memory import Memory
@@ -122,7 +122,7 @@ class Bounds:
             return NOTHING, NOTHING
         by = part.low - place.offset + place.lead
         whole = struct.pack("4q", by, 0, 1, part.high - part.low)
-        if place.region.foreign:
+        if place.region.foreign or any(one.base == EVERYTHING for one in access.writes):
             return whole, whole
         declared = [one for one in access.writes if one.base == part.number]
         if len(declared) == 1:

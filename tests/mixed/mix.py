@@ -711,6 +711,7 @@ class Mix:
         memory, buffer = self.memories[base], self.buffers[base]
         what = chance.choice(["write", "read", "copy", "fill", "kernel", "kernel", "kernel",
                               "array", "map", "finish", "marker"])  # fmt: skip
+        self.show(f"{what} of base {base}, {other}")
         if what == "write" and chance.random() < 0.2:
             self._behind_event(queue, base, spiced)
         elif what == "write":
@@ -792,10 +793,11 @@ class Mix:
         n, a = chance.choice([16, 64]), spiced.randrange(1000)
         kernel, buffer = self.kernels[name], self.buffers[base]
         own = self.bases(self.homes[base], "arrays")
-        if own and chance.random() < 0.3:  # memory of the runtime
-            self.heal(range(ARRAYS), self.memories, self.arrays)
+        # Memory of the runtime by its address: a launch on any memory, which stops at any poison.
+        if own and chance.random() < 0.3 and not self.numpy.failed:
             base = chance.choice(own)
             buffer = self.arrays[base].data
+        self.show(f"{name} on base {base}")
         memory = self.memories[base].bytes.view("u4")
         if name == "blend":
             if base == other:
