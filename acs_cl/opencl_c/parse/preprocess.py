@@ -23,6 +23,7 @@ from acs_cl.opencl_c.parse import clang, names
 from acs_cl.opencl_c.parse import nodes as n
 from acs_cl.opencl_c.parse.clang import CannotParse
 from acs_cl.opencl_c.parse.environment import Environment
+from acs_cl.opencl_c.parse.expansion import Expansion, Token, kinds_of
 from acs_cl.opencl_c.parse.tree import Cursor
 
 IDLE_PRAGMAS = r"pack\b|once\b|message\b|(end)?region\b|mark\b|(GCC|clang)[ \t]+diagnostic\b"
@@ -33,18 +34,14 @@ _CONTINUED_LINES = re.compile(r"(?:[^\n]*\\[ \t\v\f]*\r?\n)+[^\n]*")
 _DIGRAPHS = re.compile(r"^[ \t]*(?:#|%:).*", re.MULTILINE)
 _OTHER_SPACES = str.maketrans("\f\v", "  ")  # the preprocessor does not know them
 _JOINED_TOKENS = frozenset({"++", "--", "&&", "/*", "//"})
+_NUMBER = re.compile(r"\.?\d(?:[eEpP][+-]|[\w.])*")
+_PIECES = 16
+"""Tokens that a number may be cut into."""
 _PLACE = re.compile(r" at [^()]*:\d+:\d+\)")
 
 
-class _Token(Protocol):
-    """A token of pcpp's, which has no types."""
-
-    value: str
-    lineno: int
-
-
 class _Reader(Protocol):
-    """A preprocessor that gets macros."""
+    """A preprocessor of pcpp's, which has no types."""
 
     def define(self, tokens: str) -> None: ...
     def undef(self, tokens: str) -> None: ...
@@ -169,7 +166,7 @@ def preprocess(
             raise CannotParse(f"preprocessing: a condition calls {name}")
 
         def on_directive_unknown(
-            self, directive: _Token, tokens: Sequence[_Token], passing: bool, before: object
+            self, directive: Token, tokens: Sequence[Token], passing: bool, before: object
         ) -> bool | None:
             if directive.value == "error":
                 raise CannotParse(f"line {directive.lineno}: #error is reached")
@@ -181,22 +178,40 @@ def preprocess(
                     token.value = "".join(part.value for part in expanded)
             return None
 
-        def define(self, tokens: str | Sequence[_Token]) -> None:
+        def expand_macros(
+            self, tokens: Sequence[Token], expanding_from: object = None
+        ) -> list[Token]:
+            found = expands.expanded(tokens)
+            return [copy.copy(token) for token in found] if expands.in_condition else found
+
+        def evalexpr(self, tokens: Sequence[Token]) -> object:
+            expands.in_condition = True  # pcpp changes these tokens
+            try:
+                return super().evalexpr(tokens)
+            finally:
+                expands.in_condition = False
+
+        def define(self, tokens: str | Sequence[Token]) -> None:
             made.update(token.value for token in tokens[:1] if not isinstance(token, str))
             super().define(tokens)
 
-        def undef(self, tokens: str | Sequence[_Token]) -> None:
+        def undef(self, tokens: str | Sequence[Token]) -> None:
             made.update(token.value for token in tokens[:1] if not isinstance(token, str))
             super().undef(tokens)
 
-        def group_lines(self, text: str, *rest: object) -> Iterator[list[_Token]]:
-            return _numbered(super().group_lines(_joined(text), *rest))
+        def group_lines(self, text: str, *rest: object) -> Iterator[list[Token]]:
+            lines = super().group_lines(_joined(text), *rest)
+            return _numbered(_with_numbers(line) for line in lines)
+
+        def tokenize(self, text: str) -> list[Token]:
+            return _with_numbers(super().tokenize(text))
 
     made: set[str] = set()
     try:
         reader = Reader()
     except OSError:  # it asks for the folder, and does not need it
         raise CannotParse("preprocessing: the current folder is gone") from None
+    expands = Expansion(reader.macros, kinds_of(reader.tokenize), reader.tokenize)
     reader.line_directive = None
     for line in "\n".join(environment.definitions()).splitlines():
         directive, _, rest = line[1:].partition(" ")
@@ -222,7 +237,27 @@ def _one_line(lines: re.Match[str]) -> str:
     return CONTINUED.sub("", lines[0]) + "\n" * lines[0].count("\n")
 
 
-def _numbered(lines: Iterator[list[_Token]]) -> Iterator[list[_Token]]:
+def _with_numbers(tokens: list[Token]) -> list[Token]:
+    """Return tokens with the numbers that preprocessors know: `0_` is one, which pcpp cuts."""
+    cut = [
+        at
+        for at in range(len(tokens) - 1)
+        if (tokens[at].value[0].isdecimal() or tokens[at].value[0] == ".")
+        and (tokens[at + 1].value[0].isalnum() or tokens[at + 1].value[0] in "_.")
+    ]
+    for at in reversed(cut):
+        number = _NUMBER.match("".join(token.value for token in tokens[at : at + _PIECES]))
+        length = end = 0
+        while number and at + end < len(tokens) and length < number.end():
+            length += len(tokens[at + end].value)
+            end += 1
+        if number and length == number.end():
+            tokens[at].value = number[0]
+            del tokens[at + 1 : at + end]
+    return tokens
+
+
+def _numbered(lines: Iterator[list[Token]]) -> Iterator[list[Token]]:
     """Return the lines of tokens, with the numbers of `#line`."""
     beyond = 0
     for line in lines:
