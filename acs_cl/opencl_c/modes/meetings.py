@@ -16,6 +16,8 @@ from acs_cl.opencl_c.parse.nodes import Node
 
 _MEETS = re.compile(r"barrier$|(work|sub)_group_|async_work_group_|wait_group_events$")
 _LOOPS = frozenset({n.FOR, n.WHILE, n.DO})
+_OF_LOOPS = frozenset({n.BREAK, n.CONTINUE})
+_JUMPS = _OF_LOOPS | {n.RETURN_STMT}
 
 
 class Meetings:
@@ -25,6 +27,8 @@ class Meetings:
         self.functions = functions
         self.around = [False]  # whether they do in the open function, and in each open loop of it
         self.known: dict[int, bool] = {}  # by function
+        self._below_node: dict[Node, bool] = {}
+        """Loops inside of loops ask for the same nodes."""
 
     @contextmanager
     def function(self, body: Sequence[Node]) -> Iterator[None]:
@@ -51,7 +55,12 @@ class Meetings:
         return any(has_jump(node, (n.RETURN_STMT,), of_loop) for node in nodes)
 
     def _below(self, nodes: Sequence[Node]) -> bool:
-        return any(self._calls(node) or self._below(node.children) for node in nodes)
+        return any(map(self._is_below, nodes))
+
+    def _is_below(self, node: Node) -> bool:
+        if node not in self._below_node:
+            self._below_node[node] = self._calls(node) or self._below(node.children)
+        return self._below_node[node]
 
     def _calls(self, node: Node) -> bool:
         target = bodies.called(node.children[0]) if node.kind == n.CALL_EXPR else None
@@ -70,7 +79,15 @@ class Meetings:
 def has_jump(node: Node, of_function: Collection[int], of_loop: Collection[int]) -> bool:
     """Tell whether there is a jump below a node: of a kind that leaves the function, or of a kind
     that ends a turn of the loop around the node."""
-    if node.kind in of_function or node.kind in of_loop:
-        return True
-    of_loop = () if node.kind in _LOOPS else of_loop
-    return any(has_jump(child, of_function, of_loop) for child in node.children)
+    found = _jumps(node)
+    return not found.isdisjoint(of_function) or not found.isdisjoint(of_loop)
+
+
+def _jumps(node: Node) -> frozenset[int]:
+    """Return the kinds of jumps below a node that leave it. They stay with the node."""
+    if node.jumps is None:
+        found = frozenset[int]().union(*map(_jumps, node.children))
+        if node.kind in _LOOPS:
+            found -= _OF_LOOPS
+        node.jumps = found | {node.kind} if node.kind in _JUMPS else found
+    return node.jumps

@@ -45,6 +45,11 @@ SOURCE_PATH = "/acs_cl_source.cl"
 _PRELUDE_PATH = "/acs_cl_prelude.h"
 _UNION, _FUNCTION, _STRING_LITERAL, _MACRO = 3, 8, 109, 501
 """Kinds of cursors, by libclang's numbers."""
+_JOINED = (
+    "union", "typeof", "__typeof", "__typeof__", "typeof_unqual", "__typeof_unqual",
+    "__typeof_unqual__",
+)  # fmt: skip
+"""Words of the language that `_joined_words` looks for."""
 _JOINS = re.compile(r"##|%:%:")
 
 _HARMLESS = re.compile(r"-(cl-|nv-|ffast-math$|W(?!p,)|w$|O|g|s$|v$)")
@@ -261,7 +266,11 @@ def _unit(
     """Collect the functions of a source, and refuse what its tree does not show. `texts`: options,
     the source, and what it includes."""
     said = [bare(one) for text in texts for one in {text, without_trigraphs(text)}]
-    joined = _joined_words(tree.cursor) if any(_JOINS.search(text) for text in said) else set()
+    joined: set[str] = set()
+    if any(_JOINS.search(text) for text in said):
+        parts = names.words_of([*said, *environment.definitions()])
+        if any(_can_be_joined(word, parts) for word in _JOINED):  # a large tree takes seconds
+            joined = _joined_words(tree.cursor)
     if "typeof" in joined or any("typeof" in text for text in said):
         # The tree shows the type of an array parameter as an array, but it is a pointer.
         raise CannotParse("the source uses typeof")
@@ -284,6 +293,15 @@ def _unit(
     if shared and (name := overloads.unclear_call(tree.cursor, shared, collect, parser)):
         raise CannotParse(f"a call of {name} may mean the source's function or OpenCL's")
     return Unit(tree, source, functions, kernels, included, has_unions, environment, top)
+
+
+def _can_be_joined(word: str, parts: set[str]) -> bool:
+    """Tell whether a word can be made of two parts or more."""
+    ends = [0]
+    for end in range(1, len(word) + 1):
+        if any(word[begin:end] in parts for begin in ends if end - begin < len(word)):
+            ends.append(end)
+    return ends[-1] == len(word)
 
 
 def _joined_words(cursor: Cursor) -> set[str]:

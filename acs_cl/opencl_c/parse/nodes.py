@@ -86,9 +86,10 @@ class Node:
     """One expression, statement or variable."""
 
     __slots__ = (
-        "bytes", "children", "component", "fields", "is_doubtful", "is_null", "key", "kind",
-        "literal", "name", "number", "offset", "operator", "parts", "pointee", "pointee_bytes",
-        "pointee_const", "pointee_space", "reference", "shape", "sizeless", "space",
+        "bytes", "children", "component", "fields", "is_doubtful", "is_null", "jumps", "key",
+        "kind", "literal", "name", "number", "offset", "operator", "parts", "pointee",
+        "pointee_bytes", "pointee_const", "pointee_space", "reference", "shape", "sizeless",
+        "space",
     )  # fmt: skip
 
     kind: int
@@ -112,6 +113,7 @@ class Node:
     is_doubtful: bool  # whether what looks like components may be a value that is only read
     reference: Cursor | None  # cursor of the function that a reference names
     operator: int
+    jumps: frozenset[int] | None  # kinds of jumps that leave it; None: not looked for
     is_null: bool  # a constant zero that becomes a pointer
 
 
@@ -123,7 +125,7 @@ def empty(kind: int) -> Node:
     node.space = node.pointee_space = node.key = node.operator = 0
     node.number = node.pointee_bytes = node.bytes = 0
     node.pointee_const = node.is_null = node.sizeless = node.is_doubtful = False
-    node.name, node.reference, node.literal = "", None, None
+    node.name, node.reference, node.literal, node.jumps = "", None, None, None
     node.offset, node.component = -1, None
     node.parts, node.fields = (), ()
     node.children = []
