@@ -25,6 +25,7 @@ from typing import Literal, TypeAlias
 
 from . import closing, core
 from .errors import CheckError, PoisonedError, StalledError
+from .host.output import say
 from .launch.engine import Engine
 from .launch.watchdog import under_way
 
@@ -117,19 +118,12 @@ def _say(why: str, what: str, engine: Engine) -> None:
     """Name the launches in flight on stderr."""
     with engine.lock:
         launches = under_way(engine)
-    _print(f"acs_cl: {why}; {what} {launches} ({engine!r})")
+    say(f"acs_cl: {why}; {what} {launches} ({engine!r})")
 
 
 def _tell(error: Exception) -> None:
     """Print what nobody can catch."""
-    _print(f"acs_cl: {type(error).__name__}: {error}")
-
-
-def _print(text: str) -> None:
-    """Print a line on stderr, if there is one that takes it: whatever ends goes on ending."""
-    if sys.stderr is not None:
-        with contextlib.suppress(Exception):  # any object may be there, closed ones too
-            print(text, file=sys.stderr, flush=True)
+    say(f"acs_cl: {type(error).__name__}: {error}")
 
 
 def _tell_at_the_end(error: Exception) -> None:

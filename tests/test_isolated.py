@@ -57,7 +57,7 @@ def translations() -> list[Path]:
 
 
 def test_a_helper_runs_nothing_from_the_current_folder(planted: Path, apart: Apart) -> None:
-    assert apart.translate(SOURCE, [])
+    assert apart.translate(SOURCE, [], "k_")
     assert translations()
     assert apart.compile(SCHEDULER, [], 1, "c11")
     assert not planted.exists()
@@ -79,7 +79,7 @@ def test_neither_do_relative_entries_of_the_search_path_count(
 ) -> None:
     environment(PYTHONPATH=path)
     look_first(path, "", ".", os.getcwd())
-    assert apart.translate(SOURCE, [])
+    assert apart.translate(SOURCE, [], "k_")
     assert translations()
     assert not planted.exists()
 
@@ -125,7 +125,7 @@ from acs_cl import devices
 from acs_cl.opencl_c import cache
 from acs_cl.scheduler.apart import Apart
 apart = Apart(devices.choose(), is_modest=True)
-assert apart.translate({SOURCE!r}, [])
+assert apart.translate({SOURCE!r}, [], "k_")
 apart.close()
 print(acs_cl.__file__, len(list(cache.folder().glob("*.json"))))
 """

@@ -47,7 +47,9 @@ class Program:
             now_us=lambda: self.now_s * 1e6,
         )
         self.pieces: list[Any] = [
-            SimpleNamespace(all=[Single(at, "long") for at in range(many)], why="")
+            SimpleNamespace(
+                all=[Single(at, "long") for at in range(many)], why="", awaits_builds=False
+            )
             for many in singles
         ]
         self.made = 0

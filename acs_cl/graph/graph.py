@@ -255,7 +255,7 @@ class Graph:
             if self._state:  # another thread has closed it
                 self._check("replay")
             loop = None if while_ is None else self._whole_loop(while_, at_most)
-            if self._pieces.is_broken:
+            if self._pieces.is_broken or self._pieces.is_behind:
                 self._compile()
             if self._trial is not None:
                 self._try(loop is None)

@@ -37,6 +37,7 @@ from .verify import Verified, judged
 
 if TYPE_CHECKING:
     from ..launch.engine import Engine
+    from ..scheduler.cutting import Cutter
 
 Key = int | tuple[int, int, int]
 """Key of a segment: its place among the pieces, or the key of the loop."""
@@ -84,6 +85,10 @@ class Pieces:
         self._bodies: dict[tuple[int, int, int], Segment | str] = {}
         """{the key of a loop: its body for the device, or why the device does not run it}, as
         found."""
+        self._cutter: Cutter | None = None
+        """What cut the launches into segments."""
+        self._body_cutters: dict[tuple[int, int, int], Cutter] = {}
+        """{the key of a loop: what made its body, or did not}."""
         self._trials: dict[tuple[int, int, int], LoopTrial] = {}
         """{the key of a loop: its trial}, as begun."""
         self.footprints = footprints
@@ -100,7 +105,7 @@ class Pieces:
         for turn, place in enumerate(self.turns):
             self._turn_of[place] = turn
         launches = [recorded[place] for place in self.turns]
-        cutter = self._engine.cutter(self.has_all)
+        self._cutter = cutter = self._engine.cutter(self.has_all)
         if cutter is not None:
             self.all = cutter.pieces(launches, borders, self._in_bands)
         else:
@@ -171,6 +176,16 @@ class Pieces:
         """Tell whether a segment has to be made again."""
         return any(segment.resident.broken for segment in self._segments)
 
+    @property
+    def is_behind(self) -> bool:
+        """Tell whether schedulers are built by now that were not when launches were cut."""
+        return self._cutter is not None and self._cutter.is_behind
+
+    @property
+    def awaits_builds(self) -> bool:
+        """Tell whether such schedulers are still being built."""
+        return self._cutter is not None and self._cutter.awaits
+
     def place(self) -> None:
         """Choose devices for launches that have none, if that is possible by now."""
         if self._replays < 0:
@@ -210,8 +225,9 @@ class Pieces:
 
     def looped(self, loop: Loop) -> Segment | str:
         """Return the body of a loop as a segment of its own, or why the host drives it."""
-        found = self._bodies.get(loop.key)
-        if found is None or (isinstance(found, Segment) and found.broken):
+        found, before = self._bodies.get(loop.key), self._body_cutters.get(loop.key)
+        is_over = found.broken if isinstance(found, Segment) else before and before.is_behind
+        if found is None or is_over:
             cutter, body = self._engine.cutter(), self._recording.launches_of(loop.calls)
             if cutter is None:
                 found = "only the scheduler on the device runs rounds by itself"
@@ -220,6 +236,7 @@ class Pieces:
             else:
                 pairs = self._recording.pairs(body)
                 found = cutter.looped(pairs, body.start, self._in_bands_by_place)
+                self._body_cutters[loop.key] = cutter
             self._bodies[loop.key] = found
         return found
 

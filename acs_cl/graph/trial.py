@@ -46,6 +46,8 @@ class Trial:
         """Timed replays of the first way so far, and what they took altogether."""
         self._ways: Ways | None = None
         """The two ways, while both are tried."""
+        self._other: Pieces | None = None
+        """The pieces of the other way, while schedulers for them are being built."""
         self._skips = False
         """Whether the next time of the other way is left out: that replay is its first."""
         self._untimed = 0
@@ -107,11 +109,17 @@ class Trial:
         return 0 if self._ways is None or self.is_over else self._ways.way
 
     def _try_other(self, make: Callable[[], Pieces]) -> None:
-        """Make the pieces of the other way. From now on the two take turns."""
+        """Make the pieces of the other way, once their schedulers are built. From then on the two
+        take turns."""
+        if self._other is not None and self._other.awaits_builds:
+            return
         try:
             made = make()
         except AcsError:  # such as no memory for a second one: the program did not ask for it
             self._end(0)
+            return
+        self._other = made if made.awaits_builds else None
+        if self._other is not None:
             return
         if _singles(made) >= _singles(self.pieces[0]):
             self._end(0)

@@ -132,11 +132,12 @@ class Helper:
         the program ends."""
         if not sys.executable or getattr(sys, "frozen", False):
             return False
-        is_done = False
+        is_done, began = False, perf_counter()
         try:
             is_done = self._does(order, patience_s)
         except (OSError, subprocess.SubprocessError):  # none can begin, or it ended before
-            pass
+            if _stopped:  # while it was told
+                raise TooLate(perf_counter() - began) from None
         finally:
             if not is_done:
                 self.close()

@@ -1,11 +1,14 @@
-"""Files that a program asks for, such as timelines, graphs and reports.
+"""Files that a program asks for, such as timelines, graphs and reports, and lines that it does not.
 
-Input: a path, a text, and what that is. Output: the file, or an error of the user.
+Input: a path, a text, and what that is. Output: the file, or an error of the user; or a line on
+stderr.
 """
 
 from __future__ import annotations
 
 import os
+import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Literal
 
@@ -33,3 +36,10 @@ def write(path: str | Path, text: str, what: str, mode: Literal["w", "a"] = "w")
             file.write(text)
     except OSError as error:
         raise UsageError(f"the {what} cannot be written: {error}") from None
+
+
+def say(text: str) -> None:
+    """Print a line on stderr, if there is one that takes it: whatever goes on goes on."""
+    if sys.stderr is not None:
+        with suppress(Exception):  # any object may be there, closed ones too
+            print(text, file=sys.stderr, flush=True)

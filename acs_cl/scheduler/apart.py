@@ -4,8 +4,8 @@ No launch then waits for the interpreter, for libclang, or for a driver that let
 the process launch while it compiles (`compiling`). One process does both, since it takes as long to
 start as to translate, and a driver makes itself ready once.
 
-Input: a source, or the text of a scheduler, with its build options. Output: the translation in the
-cache on disk, and the machine code in the driver's, where the caller finds both.
+Input: a source, or the text of a scheduler, with its build options. Output: the translation, which
+the process leaves in a file, and the machine code in the driver's cache, where the caller finds it.
 
 Invariant: a process that fails costs only time; the caller then does the same. A process that takes
 too long is stopped, and the same text is not built here: NVIDIA's compiler never ends on some
@@ -14,7 +14,8 @@ kernels, and no launch would be possible meanwhile.
 
 from __future__ import annotations
 
-import contextlib
+import os
+import tempfile
 from collections.abc import Sequence
 
 import pyopencl as cl
@@ -22,7 +23,10 @@ import pyopencl as cl
 from .. import devices
 from ..devices import contexts
 from ..devices.driver import OwnKernel
+from ..devices.facts import CannotParse
 from ..host import isolated
+from ..opencl_c.functions import translated
+from ..opencl_c.functions.translated import CannotTranslate, Functions
 from .compiling import NAME, build_told, keep_note, note_of, warm_up
 from .kept_sets import KeptSet, KeptSets, read_set
 from .notes import TIMED, Notes
@@ -37,9 +41,18 @@ class Apart:
         manners = isolated.MODEST if is_modest else isolated.POLITE
         self._helper = isolated.Helper(__spec__.name, manners)
 
-    def translate(self, source: str, options: Sequence[str]) -> bool:
-        """Have a source translated. Tell whether that went well. Raises `TooLate`."""
-        return self._ask("translate", source, options)
+    def translate(self, source: str, options: Sequence[str], prefix: str) -> Functions | None:
+        """Have a source translated. None: the process failed. Raises `TooLate`, or
+        `CannotTranslate` with the reason why it cannot be."""
+        try:
+            with tempfile.TemporaryDirectory(prefix="acs_cl-") as folder:
+                answer = os.path.join(folder, "translation")
+                # included files are looked for from here, wherever the process has begun
+                if not self._ask("translate", source, options, answer=answer, here=os.getcwd()):
+                    return None
+                return translated.read(answer, prefix)
+        except (OSError, ValueError):  # no folder for temporary files, or the current one is gone
+            return None
 
     def compile(
         self,
@@ -73,11 +86,15 @@ def main(order: isolated.Order) -> None:
 
 
 def _translate(device: cl.Device, order: isolated.Order) -> None:
-    from ..opencl_c.functions.translation import CannotTranslate, translate
-    from ..opencl_c.parse.clang import CannotParse
+    from ..opencl_c.functions.translation import translate
 
-    with contextlib.suppress(CannotParse, CannotTranslate):  # the caller reports the error
-        translate(order["source"], order["options"], device, "k_")
+    os.chdir(order["here"])
+    try:
+        found = translate(order["source"], order["options"], device, translated.MARK)
+    except (CannotParse, CannotTranslate) as refused:
+        translated.write(order["answer"], None, refused.reason)
+    else:
+        translated.write(order["answer"], found)
 
 
 def _compile(device: cl.Device, order: isolated.Order) -> None:

@@ -14,11 +14,12 @@ takes its place, and epochs keep the one that they were recorded for. A refusal 
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
-from contextlib import closing
+from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
+from contextlib import closing, contextmanager
 from math import inf
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pyopencl as cl
 
@@ -29,6 +30,7 @@ from ..devices.pocl import compiles_late
 from ..errors import AcsError
 from ..host import isolated, threads
 from ..host.digest import digest
+from ..host.output import say
 from ..opencl_c.functions import translated
 from ..opencl_c.functions.translated import CannotTranslate
 from . import layout
@@ -63,6 +65,14 @@ as fast as lanes did."""
 UNIT_BYTES, UNIT_REGISTERS = 64 << 10, 65536
 """Local memory and registers of a compute unit, at least."""
 
+LARGE = 1 << 16
+"""Characters of kernels from which on a process of its own translates and compiles them, whoever
+waits. To start one takes as long as that of a quarter of it. A driver may let nobody launch while
+it compiles in this one, and nobody could end it."""
+
+GRAPH_S = 10.0
+"""How long a graph waits for its schedulers. Its replays go to lanes until they are built."""
+
 BATCH_S = 0.003
 """How long a build waits for more kernels to be asked for."""
 
@@ -72,8 +82,15 @@ PATIENCE_S = isolated.PATIENCE_S
 IDLE_S = 5.0
 """How long the building thread stays without work."""
 
+SAY_S, NAMED = 10.0, 4
+"""When a wait for a build says so on stderr, and how many kernels it names."""
+
 TICK_S = 0.1
 """How often a wait for a build checks whether it takes too long."""
+
+
+Asked: TypeAlias = tuple[Origin, int]
+"""A kernel, and the work-items of its groups."""
 
 
 def _too_late() -> str:
@@ -128,6 +145,8 @@ class Schedulers:
         """Kernels that are to be in one scheduler."""
         self._compiles_apart = tier == "ptx" or compiles_late(device)
         """Whether compiling would keep the program from launching."""
+        self._takes_long = False
+        """Whether something large is being translated or compiled in a process of its own."""
         self._waiting = 0
         """Threads that wait for builds, so that these are made here, which is sooner."""
         self._thread: threading.Thread | None = None
@@ -231,9 +250,9 @@ class Schedulers:
                 self._asked, self._gathered = {}, []
         self._lock.notify()
 
-    def enlarge(self, scheduler: Scheduler, nbytes: int) -> None:
-        """Give a scheduler more local memory for a launch. Raises `Unfit` for good if it is too
-        much."""
+    def enlarge(self, scheduler: Scheduler, nbytes: int) -> Asked:
+        """Give a scheduler more local memory for a launch. Return what to wait for. Raises `Unfit`
+        for good if it is too much."""
         most = self._most_arena()
         if nbytes > most:
             raise Unfit(
@@ -245,17 +264,51 @@ class Schedulers:
                 if there.built is scheduler and there.arena_bytes < nbytes:
                     there.arena_bytes = min(most, max(nbytes, 2 * there.arena_bytes))
                     there.stale = True
-            self._ask(next(iter(scheduler.bodies)), scheduler.limits.group)
+            asked = next(iter(scheduler.bodies)), scheduler.limits.group
+            self._ask(*asked)
+            return asked
 
     def wait(self) -> None:
         """Block until everything asked for is built or refused, or one build takes too long."""
+        self._wait_while(lambda: self.has_work)
+
+    def wait_for_graph(self, asked: AbstractSet[Asked]) -> None:
+        """Block until these kernels are built or refused, but no longer than `GRAPH_S`, nor while
+        something large is being built: lanes can have the launches meanwhile."""
+        until = perf_counter() + GRAPH_S
+        self._wait_while(
+            lambda: self.are_pending(asked) and not self._takes_long and perf_counter() < until
+        )
+
+    def are_pending(self, asked: AbstractSet[Asked]) -> bool:
+        """Tell whether some kernels are asked for, and neither built nor refused."""
+        return not self._pending.isdisjoint(asked)
+
+    def _wait_while(self, goes_on: Callable[[], bool]) -> None:
+        """Wait, unless a build takes too long. Say what for if it lasts, or is interrupted."""
+        says_at = perf_counter() + SAY_S
         with self._lock:
             self._waiting += 1
             try:
-                while self.has_work and not (self._closed or self.is_late):
+                while goes_on() and not (self._closed or self.is_late):
                     self._lock.wait(0, TICK_S)
+                    if perf_counter() > says_at:
+                        says_at = inf
+                        say(f"acs_cl: waiting for {self._under_way()}, {PATIENCE_S:g} s at most")
+            except KeyboardInterrupt as error:
+                if hasattr(error, "add_note"):  # not in Python 3.10
+                    error.add_note(f"acs_cl: interrupted while waiting for {self._under_way()}")
+                raise
             finally:
                 self._waiting -= 1
+
+    def _under_way(self) -> str:
+        """Say what is being built."""
+        names = sorted({origin[2] for origin, _ in self._pending})
+        if not names:
+            return "schedulers that are built anew"
+        more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+        return f"a scheduler for {', '.join(names[:NAMED])}{more}"
 
     def reason(self, origin: Origin, group: int) -> str | None:
         """Return why a kernel cannot be in a scheduler in groups of `group`. None: it can."""
@@ -304,10 +357,9 @@ class Schedulers:
             if on and self._lacking():
                 self._start()
                 until = perf_counter() + PATIENCE_S
-                while (
-                    self._thread and self._lacking() and not self._closed and perf_counter() < until
-                ):
-                    self._lock.wait(0, TICK_S)
+                self._wait_while(
+                    lambda: bool(self._thread and self._lacking()) and perf_counter() < until
+                )
             for one in self.built():
                 one.time(on)
 
@@ -329,12 +381,12 @@ class Schedulers:
     def _add_timed(self, scheduler: Scheduler) -> None:
         """Build the timed form of a scheduler, with as many registers, so that as many groups
         run."""
-        source, words, registers = scheduler.text
+        source, words, registers, length = scheduler.text
         words = (*words, TIMED)
         if registers and self.tier == "ptx":
             words = (*words, f"-cl-nv-maxrregcount={registers}")
         try:
-            native, notes, _ = self._form(source, words, scheduler.limits.group)
+            native, notes, _ = self._form(source, words, scheduler.limits.group, length)
             scheduler.add_timed(native, notes)
         except Exception as error:  # the compiler or the driver failed: it goes on without
             said = " ".join(str(error).splitlines()[:2])
@@ -447,10 +499,9 @@ class Schedulers:
             prefix = "k" + digest(repr((source, options)), 10) + "_"
             found = translated.load(source, options, self._device, prefix)
             # who waits has it sooner here: starting a process takes longer than the translation
-            if found is None and not self._waiting and translated.may_keep(source, options):
-                self._began = inf  # the process has a limit of its own
-                self._helper.translate(source, options)
-                self._began = perf_counter()
+            if found is None and (len(source) >= LARGE or not self._waiting):
+                with self._apart(len(source)):
+                    found = self._helper.translate(source, options, prefix)
             if found is None:
                 # here, since the parser takes long to load
                 from ..opencl_c.functions.translation import translate
@@ -556,7 +607,8 @@ class Schedulers:
             words.append("-DACS_WATCHED=1")
         if self._timed:
             words.append(TIMED)
-        native, notes, registers = self._form(source, words, group, kept)
+        length = sum(map(len, texts))
+        native, notes, registers = self._form(source, words, group, length, kept)
         limits = self._limits(group, registers, there)
         if children:
             limits = limits._replace(spawn=spawn, child_slots=self._room.slots)
@@ -574,21 +626,27 @@ class Schedulers:
             origin: Body(function, number, limits)
             for number, (origin, function) in enumerate(zip(ordered, functions, strict=True))
         }
-        text = Text(source, tuple(words), registers)
+        text = Text(source, tuple(words), registers, length)
         return Scheduler(native, limits, bodies, facts, pool, text, notes)
 
     def _form(
-        self, source: str, words: Sequence[str], group: int, kept: KeptSet | None = None
+        self,
+        source: str,
+        words: Sequence[str],
+        group: int,
+        length: int,
+        kept: KeptSet | None = None,
     ) -> tuple[OwnKernel, Notes | None, int | None]:
         """Build a launchable kernel. Return it, its notes if asked for, and its registers.
-        `kept`: the set to keep if it is built."""
+        `length`: characters of its kernels. `kept`: the set to keep if it is built."""
         is_noted = True
         if self._compiles_apart:
             note = note_of(self._device, source, words, group)
             is_noted = is_compiled(note)
-            if not is_noted and (self.tier == "ptx" or not self._waiting):
-                self._began = inf  # the process has a limit of its own
-                is_noted = self._helper.compile(source, words, group, self.tier, kept)
+            here = self._waiting and length < LARGE and self.tier != "ptx"
+            if not is_noted and not here:
+                with self._apart(length):
+                    is_noted = self._helper.compile(source, words, group, self.tier, kept)
         self._began = perf_counter()
         program, registers = build_told(self._context, self._device, source, words, self.tier)
         native = OwnKernel(program, NAME)
@@ -602,6 +660,15 @@ class Schedulers:
         if notes is not None:
             notes.begin()
         return native, notes, registers
+
+    @contextmanager
+    def _apart(self, length: int) -> Iterator[None]:
+        """Give a process so many characters of kernels. It has a limit of its own."""
+        self._began, self._takes_long = inf, length >= LARGE
+        try:
+            yield
+        finally:
+            self._began, self._takes_long = perf_counter(), False
 
     def _spawns(self, group: int) -> int:
         """Return how items that tasks spawn are treated in groups of a size. 0: they run in loops.

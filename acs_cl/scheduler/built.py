@@ -78,6 +78,8 @@ class Text(NamedTuple):
     source: str
     words: tuple[str, ...]
     registers: int | None
+    length: int
+    """Characters of its kernels."""
 
 
 class Form(NamedTuple):

@@ -7,6 +7,8 @@ launch is a `Single`, with the reason.
 Invariant: the pieces, one after another, are the launches in program order, each once.
 """
 
+# Long because: what runs where, and what was left out meanwhile, is one decision.
+
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Sequence
@@ -17,7 +19,6 @@ from typing import NamedTuple
 import pyopencl as cl
 
 from ..access.cuts import AUTO, EACH_TILE, TILES
-from ..devices.driver import Origin
 from ..errors import OutOfMemory
 from ..launch.commands import KernelCommand
 from ..launch.decision import parts_of, plain_kernel
@@ -25,7 +26,7 @@ from ..memory.blocks import Store
 from ..records import EVERYTHING, Access, Command, Pair
 from . import layout
 from .alone import Run, alone
-from .builds import Schedulers
+from .builds import Asked, Schedulers
 from .built import Scheduler
 from .early import CHOSEN, cut_early
 from .segment import Segment, Settings
@@ -64,8 +65,27 @@ class Cutter:
         self._store = store
         self._settings = settings
         self._refusal = refusal
-        self._homes: dict[tuple[Origin, int], list[tuple[Scheduler, Body]]] = {}
+        self._homes: dict[Asked, list[tuple[Scheduler, Body]]] = {}
         """Schedulers that run a kernel, while one graph is cut."""
+        self._asked: set[Asked] = set()
+        """Kernels of the graph, to be built into schedulers."""
+        self._missed = False
+        """Whether some were not built when it was cut."""
+
+    @property
+    def is_behind(self) -> bool:
+        """Tell whether a graph would be cut otherwise by now: schedulers that it did not wait for
+        any longer are built."""
+        return self._missed and not self._are_pending
+
+    @property
+    def awaits(self) -> bool:
+        """Tell whether schedulers of the graph are still being built."""
+        return self._missed and self._are_pending
+
+    @property
+    def _are_pending(self) -> bool:
+        return self._schedulers.are_pending(self._asked)
 
     def pieces(
         self,
@@ -74,7 +94,8 @@ class Cutter:
         in_bands: InBands,
     ) -> list[Segment | Single]:
         """Return all pieces, in order. No segment crosses a launch of `borders`. `in_bands`: for
-        launches of which a part may begin early. Waits for schedulers to be built."""
+        launches of which a part may begin early. Waits for schedulers to be built, if that takes
+        only moments."""
         if not self._prepare(launches, self._settings.least):
             return [
                 Single(index, _lane(command) or TOO_FEW)
@@ -127,7 +148,7 @@ class Cutter:
 
     def parts(self, command: Command, access: Access) -> list[tuple[Access, Run]]:
         """Return the bands of a launch, each with its access and a function that runs it alone.
-        Empty: it stays whole. Waits for schedulers to be built."""
+        Empty: it stays whole. Waits for schedulers to be built, if that takes only moments."""
         try:
             self._prepare([(command, access)], 1)
             scheduler, task = next(iter(self._tasks(command, access).items()))
@@ -139,8 +160,8 @@ class Cutter:
         ]
 
     def _prepare(self, launches: Sequence[Pair], least: int) -> bool:
-        """Build all schedulers now, so that no newer one separates a launch from the one before it.
-        Return False if no run can be long enough."""
+        """Have all schedulers built now, so that no newer one separates a launch from the one
+        before. Return False if no run can be long enough."""
         self._homes.clear()
         origins = [_origin(command) for command, _ in launches]
         longest = run = 0
@@ -151,12 +172,17 @@ class Cutter:
             return False
         for one in dict.fromkeys(filter(None, origins)):
             self._schedulers.ask(*one)
-        self._schedulers.wait()
+            self._asked.add(one)
+        self._wait()
         for command, access in launches:
             if _takes_local_memory(command):
                 with suppress(Unfit):
                     self._tasks(command, access)
         return True
+
+    def _wait(self) -> None:
+        self._schedulers.wait_for_graph(self._asked)
+        self._missed = self._are_pending
 
     def _close(
         self,
@@ -220,8 +246,8 @@ class Cutter:
             try:
                 tasks[scheduler] = self.task(command, body)
             except NeedsArena as more:
-                self._schedulers.enlarge(scheduler, more.nbytes)
-                self._schedulers.wait()
+                self._asked.add(self._schedulers.enlarge(scheduler, more.nbytes))
+                self._wait()
                 self._homes.clear()
                 scheduler, body = self._schedulers.homes(*found)[0]
                 tasks[scheduler] = self.task(command, body)
@@ -278,7 +304,7 @@ def _takes_local_memory(command: Command) -> bool:
     )
 
 
-def _origin(command: Command) -> tuple[Origin, int] | None:
+def _origin(command: Command) -> Asked | None:
     """Return the origin of a command's kernel, and the work-items of its groups."""
     if _lane(command):
         return None

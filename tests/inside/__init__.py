@@ -65,6 +65,9 @@ from inside.scheduler import (
     launching,
     long_launch,
     marked,
+    slow_builds,
+    waits_for_builds,
+    waits_of_graphs,
 )
 
 __all__ = [
@@ -107,6 +110,7 @@ __all__ = [
     "scarce_events",
     "scarce_memory",
     "seen_complete",
+    "slow_builds",
     "small_groups",
     "steps_of_lanes",
     "trials_say",
@@ -117,6 +121,8 @@ __all__ = [
     "users",
     "wait_until_it_stands_still",
     "waits_at_once",
+    "waits_for_builds",
+    "waits_of_graphs",
     "watchdog_clock",
     "when_lanes_end",
 ]

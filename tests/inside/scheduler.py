@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, ParamSpec
@@ -19,7 +20,7 @@ from acs_cl.launch import parts as parts_module
 from acs_cl.launch.parts import touched_of
 from acs_cl.records import Access
 from acs_cl.runtime import Runtime
-from acs_cl.scheduler import layout
+from acs_cl.scheduler import apart, builds, layout
 from acs_cl.scheduler import policy as choice
 from acs_cl.scheduler import sender as sender_module
 from acs_cl.scheduler import task as task_module
@@ -122,6 +123,44 @@ def build_step(
     """Have one of `BUILD_STEPS` done by what is made of the function that does it."""
     name = BUILD_STEPS[step]
     with changed(Schedulers, name, made(vars(Schedulers)[name])):
+        yield
+
+
+@contextmanager
+def slow_builds() -> Iterator[threading.Event]:
+    """Take all programs for large ones, in runtimes that are made meanwhile.
+
+    The process that compiles them ends when the event is set. It fails, so the library compiles.
+    """
+    goes_on = threading.Event()
+
+    def compiled(*_: object) -> bool:
+        goes_on.wait()
+        return False
+
+    with (
+        changed(builds, "LARGE", 0),
+        changed(builds, "compiles_late", lambda _: True),
+        changed(apart.Apart, "translate", lambda *_: None),
+        changed(apart.Apart, "compile", compiled),
+    ):
+        try:
+            yield goes_on
+        finally:
+            goes_on.set()
+
+
+@contextmanager
+def waits_for_builds(told: Callable[[str], object]) -> Iterator[None]:
+    """Have waits for builds say at once what for, by calling a function."""
+    with changed(builds, "SAY_S", 0.0), changed(builds, "say", told):
+        yield
+
+
+@contextmanager
+def waits_of_graphs(seconds: float) -> Iterator[None]:
+    """Have graphs wait so long for builds, which are not large."""
+    with changed(builds, "GRAPH_S", seconds), changed(builds, "LARGE", 1 << 30):
         yield
 
 

@@ -10,6 +10,7 @@ time, loading the parser would take long.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -18,7 +19,7 @@ import pyopencl as cl
 from acs_cl.devices.facts import BuildOptions, facts_of, may_include, split_options
 from acs_cl.opencl_c import cache
 
-_FORMAT = 9  # raise it when the translation or the record changes
+_FORMAT = 10  # raise it when the translation or the record changes
 MARK = "acs_PREFIX_"
 """Stands for the prefix until the text leaves here."""
 
@@ -84,6 +85,26 @@ def store(found: Functions, source: str, options: BuildOptions, device: cl.Devic
     """Keep a translation that has no prefix yet."""
     if may_keep(source, options):
         cache.store(_key(source, split_options(options), device), _to_record(found))
+
+
+def write(path: str, found: Functions | None, reason: str = "") -> None:
+    """Leave a translation that has no prefix yet, or why there is none, for another process."""
+    record = {"reason": reason} if found is None else _to_record(found)
+    with open(path, "w", encoding="utf-8") as file:
+        json.dump(record, file)
+
+
+def read(path: str, prefix: str) -> Functions:
+    """Return the translation that another process has left. Raises `CannotTranslate` with its
+    reason, or an `OSError` or a `ValueError` if nothing is there."""
+    with open(path, encoding="utf-8") as file:
+        record = json.load(file)
+    if "reason" in record:
+        raise CannotTranslate(record["reason"])
+    found = _from_record(record)
+    if found is None:
+        raise ValueError("it is not complete")
+    return with_prefix(found, prefix)
 
 
 def _key(source: str, words: Sequence[str], device: cl.Device | None) -> str:
