@@ -29,6 +29,7 @@ from acs_cl.access.inference import from_arg_info, from_source, signature_of
 from acs_cl.devices import build as building
 from acs_cl.errors import BuildError
 from acs_cl.opencl_c import cache
+from acs_cl.opencl_c.modes import bodies
 from acs_cl.opencl_c.parse.clang import CannotParse
 from acs_cl.opencl_c.parse.macros import UNKNOWN
 from acs_cl.testing.changing import changed
@@ -477,6 +478,24 @@ def test_names_of_included_files_are_stored_once_for_a_program(
         assert from_source(source, name, f"-I {tmp_path}", None).parameters[0].mode == "w"
         places |= {path.stat().st_ino for path in folder.rglob("*.json")}
     assert len(places) == 1  # a file that is written again is another one
+
+
+def test_a_source_that_could_include_something_and_does_not_is_read_once(folder: Path) -> None:
+    """Mining programs have such a line for an editor, and were read anew at each start."""
+    source = """
+    #ifdef EDITOR
+    #include "nowhere.h"
+    #endif
+    kernel void k(global int *a) { a[0] = 1; }
+    """
+    for _ in range(2):  # whether there are files is known from the second time on
+        assert from_source(source, "k", "-UEDITOR", None).parameters[0].mode == "w"
+
+    def analysed(*_: object) -> object:
+        raise AssertionError("it is read again")
+
+    with inside.new_process(), changed(bodies, "analyse", analysed):
+        assert from_source(source, "k", "-UEDITOR", None).parameters[0].mode == "w"
 
 
 @pytest.mark.parametrize("place", ["beside", "in front", "nested"])

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from acs_cl.access.signature import Parameter, Signature
 from acs_cl.devices import facts
-from acs_cl.devices.facts import CannotParse, DeviceFacts
+from acs_cl.devices.facts import CannotParse, DeviceFacts, may_include
 from acs_cl.opencl_c import cache
 from acs_cl.opencl_c.parse import included
 
@@ -207,7 +207,7 @@ def from_source(
     """Make a signature from the text of a program. Raises `CannotParse`."""
     known_facts = facts.facts_of(device)
     words = facts.split_options(options)
-    includes = facts.may_include(source, words)
+    includes = may_include(source, words)
     files = _included(source, words, known_facts) if includes else ""
     if files is None:
         return _parse_signature(source, kernel_name, words, device, known_facts)
@@ -250,7 +250,7 @@ def _parse_signature(
 
     with clang.LOCK:
         unit = _unit(source, words, device, facts)
-        if unit.included:
+        if may_include(source, words):  # perhaps none, in conditions that do not hold
             key, names = cache.key(source, _INCLUDED, words, facts), sorted(unit.included)
             if cache.load(key) != (record := {"files": names}):  # as another kernel has left it
                 cache.store(key, record)
