@@ -46,7 +46,7 @@ def planted(tmp_path: Path, enter: Enter, environment: Environment) -> Path:
 
 @pytest.fixture
 def apart() -> Iterator[Apart]:
-    with closing(Apart(devices.choose(), is_modest=True)) as process:
+    with closing(Apart(devices.choose(), isolated.MODEST)) as process:
         yield process
 
 
@@ -123,8 +123,9 @@ import sys
 import acs_cl
 from acs_cl import devices
 from acs_cl.opencl_c import cache
+from acs_cl.host import isolated
 from acs_cl.scheduler.apart import Apart
-apart = Apart(devices.choose(), is_modest=True)
+apart = Apart(devices.choose(), isolated.MODEST)
 assert apart.translate({SOURCE!r}, [], "k_")
 apart.close()
 print(acs_cl.__file__, len(list(cache.folder().glob("*.json"))))

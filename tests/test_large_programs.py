@@ -19,6 +19,7 @@ from inside import Scheduler
 
 import acs_cl as acs
 from acs_cl import devices
+from acs_cl.host import isolated
 from acs_cl.host.output import say
 from acs_cl.opencl_c.functions.translated import CannotTranslate
 from acs_cl.opencl_c.modes import bodies, outline
@@ -135,7 +136,7 @@ def test_the_process_finds_what_a_source_includes_from_the_current_folder(
 ) -> None:
     source = '#include "here.h"\nkernel void k(global int *x) { x[0] = HERE; }'
     before = os.getcwd()
-    with closing(Apart(device, is_modest=True)) as apart:
+    with closing(Apart(device, isolated.MODEST)) as apart:
         for number in (1, 2):
             folder = tmp_path / str(number)
             folder.mkdir()
@@ -153,7 +154,7 @@ def test_the_process_finds_what_a_source_includes_from_the_current_folder(
 def test_the_process_says_why_a_source_cannot_be_translated(own_cache: Path) -> None:
     source = "kernel void k(global int *x) { int acs_ctx = 1; x[0] = acs_ctx; }"
     with (
-        closing(Apart(devices.choose(), is_modest=True)) as apart,
+        closing(Apart(devices.choose(), isolated.MODEST)) as apart,
         pytest.raises(CannotTranslate, match="the reserved name acs_ctx"),
     ):
         apart.translate(source, [], "k_")
@@ -180,6 +181,27 @@ def test_a_program_that_ends_while_it_tells_a_helper_does_not_do_the_work_itself
         [sys.executable, "-c", STOPS], capture_output=True, text=True, timeout=300, check=False
     )
     assert (done.stdout, done.stderr, done.returncode) == ("stopped\n", "", 0)
+
+
+def test_only_who_insists_has_a_prompt_process(rt: acs.Runtime, goes_on: Event) -> None:
+    """A graph goes on without its scheduler, and its kernels need the cores."""
+    asked: list[isolated.Manners] = []
+    both = Event()
+
+    def compiled(apart: Apart, *_: object) -> bool:
+        asked.append(apart.manners)
+        if len(asked) == 2:
+            both.set()
+        return False
+
+    program, x = rt.build(SOURCE), rt.zeros(8, "u4")
+    with changed(Apart, "compile", compiled):
+        rt.prebuild(program.inc)
+        with rt.record():
+            program.less((1,), None, x, x)
+        assert both.wait(100)
+    assert asked[0] == isolated.PROMPT
+    assert asked[1] != isolated.PROMPT
 
 
 # ---- reading -------------------------------------------------------------------------------------

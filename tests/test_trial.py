@@ -113,6 +113,18 @@ def test_what_has_no_other_way_is_not_tried() -> None:
     assert program.trial.is_over
 
 
+def test_another_way_is_not_tried_before_its_schedulers_are_built() -> None:
+    program = Program((0.1, 0.05))
+    program.pieces[1].awaits_builds = True
+    assert {program.replay() for _ in range(3 * EACH)} == {0}
+    assert program.made == 1
+    assert not program.trial.is_over
+    program.pieces[1].awaits_builds = False
+    assert 1 in program.until_over()
+    assert program.made == 2
+    assert program.trial.pieces == [program.pieces[1]]
+
+
 def test_who_has_no_memory_for_another_way_keeps_the_first() -> None:
     class Full(Program):
         def make(self) -> Any:

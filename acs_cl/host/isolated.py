@@ -59,6 +59,9 @@ POLITE, MODEST = Manners(5, hasattr(os, "nice")), Manners(10, False)
 of a core that both want. With less it would not end within its time where many other programs
 run. On Windows no helper would see that the program has ended, so none may linger there."""
 
+PROMPT = Manners(0, False)
+"""For what somebody waits for."""
+
 _helpers: dict[subprocess.Popen[str], Manners] = {}
 """Those that there are."""
 

@@ -33,12 +33,11 @@ from .notes import TIMED, Notes
 
 
 class Apart:
-    """The process of one thread. It begins with the first order. `is_modest`: kernels run on the
-    cores that it needs."""
+    """The process of one thread. It begins with the first order."""
 
-    def __init__(self, device: cl.Device, is_modest: bool) -> None:
+    def __init__(self, device: cl.Device, manners: isolated.Manners) -> None:
         self._device = device
-        manners = isolated.MODEST if is_modest else isolated.POLITE
+        self.manners = manners
         self._helper = isolated.Helper(__spec__.name, manners)
 
     def translate(self, source: str, options: Sequence[str], prefix: str) -> Functions | None:

@@ -124,8 +124,10 @@ class Schedulers:
         self._room = room
         self._cap = groups
         self._loops = bool(device.type & cl.device_type.CPU)
-        self._helper = Apart(device, self._loops)
-        """Of the thread."""
+        # on a CPU kernels run on the cores that it needs
+        manners = isolated.MODEST if self._loops else isolated.POLITE
+        self._helper, self._prompt = Apart(device, manners), Apart(device, isolated.PROMPT)
+        """Of the thread. The second one is for what somebody waits for."""
         self.tiled_group = 1 if self._loops else min(256, int(device.max_work_group_size))
         self._lock = core.native.Lock()
         self._sets = KernelSets(self._loops)
@@ -149,6 +151,8 @@ class Schedulers:
         """Whether something large is being translated or compiled in a process of its own."""
         self._waiting = 0
         """Threads that wait for builds, so that these are made here, which is sooner."""
+        self._insisting = 0
+        """Those of them that wait for large ones, too."""
         self._thread: threading.Thread | None = None
         self._began: float | None = None
         """When the thread began with its present work. None while it has none."""
@@ -270,7 +274,11 @@ class Schedulers:
 
     def wait(self) -> None:
         """Block until everything asked for is built or refused, or one build takes too long."""
-        self._wait_while(lambda: self.has_work)
+        self._insisting += 1
+        try:
+            self._wait_while(lambda: self.has_work)
+        finally:
+            self._insisting -= 1
 
     def wait_for_graph(self, asked: AbstractSet[Asked]) -> None:
         """Block until these kernels are built or refused, but no longer than `GRAPH_S`, nor while
@@ -395,7 +403,7 @@ class Schedulers:
     # ---- building, in a thread -----------------------------------------------------------------
 
     def _work(self) -> None:
-        with closing(Apart(self._device, self._loops)) as self._helper:
+        with closing(self._helper), closing(self._prompt):
             self._build_what_is_asked()
 
     def _build_what_is_asked(self) -> None:
@@ -500,8 +508,8 @@ class Schedulers:
             found = translated.load(source, options, self._device, prefix)
             # who waits has it sooner here: starting a process takes longer than the translation
             if found is None and (len(source) >= LARGE or not self._waiting):
-                with self._apart(len(source)):
-                    found = self._helper.translate(source, options, prefix)
+                with self._apart(len(source)) as helper:
+                    found = helper.translate(source, options, prefix)
             if found is None:
                 # here, since the parser takes long to load
                 from ..opencl_c.functions.translation import translate
@@ -645,8 +653,8 @@ class Schedulers:
             is_noted = is_compiled(note)
             here = self._waiting and length < LARGE and self.tier != "ptx"
             if not is_noted and not here:
-                with self._apart(length):
-                    is_noted = self._helper.compile(source, words, group, self.tier, kept)
+                with self._apart(length) as helper:
+                    is_noted = helper.compile(source, words, group, self.tier, kept)
         self._began = perf_counter()
         program, registers = build_told(self._context, self._device, source, words, self.tier)
         native = OwnKernel(program, NAME)
@@ -662,11 +670,11 @@ class Schedulers:
         return native, notes, registers
 
     @contextmanager
-    def _apart(self, length: int) -> Iterator[None]:
-        """Give a process so many characters of kernels. It has a limit of its own."""
+    def _apart(self, length: int) -> Iterator[Apart]:
+        """Return the process for so many characters of kernels. It has a limit of its own."""
         self._began, self._takes_long = inf, length >= LARGE
         try:
-            yield
+            yield self._prompt if self._insisting else self._helper
         finally:
             self._began, self._takes_long = perf_counter(), False
 
