@@ -67,8 +67,8 @@ UNIT_BYTES, UNIT_REGISTERS = 64 << 10, 65536
 
 LARGE = 1 << 16
 """Characters of kernels from which on a process of its own translates and compiles them, whoever
-waits. To start one takes as long as that of a quarter of it. A driver may let nobody launch while
-it compiles in this one, and nobody could end it."""
+waits. On PoCL 3.0 so many take two seconds of a processor, and a process one to start. A driver may
+let nobody launch while it compiles in this one, and nobody could end it."""
 
 GRAPH_S = 10.0
 """How long a graph waits for its schedulers. Its replays go to lanes until they are built."""
