@@ -30,6 +30,15 @@ EXPANDED = {
     "a string of an argument": (
         '#define A(p) #p\nA( "a\\n"  B ) A()', '"\\"a\\\\n\\" B" ""'
     ),
+    "a name that is final, as a part of another": (
+        "#define A A\n#define J(p) p ## B\n#define K(p) J(p)\n#define AB 1\nK(A) K(A)", "1 1"
+    ),
+    "a string of what was expanded": (
+        "#define B +\n#define S(p) #p\n#define A(p) S(p)\nA(B()a)", '"+()a"'
+    ),
+    "a string behind an expansion": (
+        "#define P(p) p\n#define S(p) #p\n#define A(p) S(p)\nA(P(1)a)", '"1a"'
+    ),
     "written and expanded": ("#define B 2\n#define A(p) #p x##p p\nA(B)", '"B" xB 2'),
     "arguments without a name": (
         "#define A(p, ...) p __VA_ARGS__;\nA(1) A(1, 2, 3)", "1 ; 1 2, 3;"

@@ -7,6 +7,8 @@ leaves some names as they are that others have made.
 A macro stays closed while its own text is read. A name that is met there is never expanded again.
 Arguments are expanded before they are put in, unless `#` or `##` takes them as they are written.
 
+A token that an expansion must not run into, when it is written, `is_apart`.
+
 Invariant: tokens that come in, or are parts of macros, are not changed. They may come out again.
 """
 
@@ -47,7 +49,6 @@ class Kinds(NamedTuple):
     number: str
     string: str
     character: str
-    blank: str
     paste: str
     skipped: frozenset[str]
     """Blanks and comments."""
@@ -62,7 +63,7 @@ def kinds_of(lexed: Callable[[str], list[Token]]) -> Kinds:
 
     skipped = frozenset(map(kind, (" ", "\n", "/* */", "//")))
     return Kinds(
-        kind("a"), kind("1"), kind('"a"'), kind("'a'"), kind(" "), kind("##"), skipped
+        kind("a"), kind("1"), kind('"a"'), kind("'a'"), kind("##"), skipped
     )  # fmt: skip
 
 
@@ -119,9 +120,8 @@ class Expansion:
             token = frame.tokens[frame.at]
             frame.at += 1
             if token.type != kinds.name:
-                if is_behind and token.value[0].isdecimal():
-                    out.append(self._made(token, type=kinds.blank, value=" "))
-                out.append(token)
+                is_number = is_behind and token.value[0].isdecimal()
+                out.append(self._made(token, is_apart=True) if is_number else token)
                 is_behind = False
                 continue
             if len(frames) == 1 and not line:
@@ -143,10 +143,8 @@ class Expansion:
             elif token.value == "__COUNTER__":
                 token = self._made(token, type=kinds.number, value=str(self._counter))
                 self._counter += 1
-            if is_behind:  # an expansion does not run into the next name
-                out.append(self._made(token, type=kinds.blank, value=" "))
-                is_behind = False
-            out.append(token)
+            out.append(self._made(token, is_apart=True) if is_behind else token)
+            is_behind = False
         return out
 
     def _open(
@@ -309,6 +307,6 @@ class Expansion:
         """Return what two tokens are when they are one."""
         text = left.value + right.value
         found = self._lexed(text)
-        if len(found) == 1 or text[0].isdigit():  # pcpp cuts some numbers in two
-            return [self._made(left, type=found[0].type, value=text)]
-        return [self._made(left, type=one.type, value=one.value) for one in found]
+        if text[0].isdigit():  # pcpp cuts some numbers in two
+            found = [self._made(found[0], value=text)]
+        return [self._made(one, lineno=left.lineno) for one in found]

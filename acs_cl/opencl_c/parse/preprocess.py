@@ -220,7 +220,7 @@ def preprocess(
     reader.parse(source, "source.cl")
     out = [""]
     while (token := reader.token()) is not None:
-        if out[-1][-1:] + token.value[:1] in _JOINED_TOKENS:
+        if out[-1][-1:] + token.value[:1] in _JOINED_TOKENS or hasattr(token, "is_apart"):
             out.append(" ")  # tokens that a macro put side by side remain two
         out.append(token.value)
     return "".join(out), defined, made
