@@ -14,6 +14,7 @@ import numpy as np
 import pyopencl as cl
 import pytest
 from fuzz.threads import in_threads
+from test_queues import held
 
 import acs_cl as acs
 
@@ -150,3 +151,23 @@ def test_a_host_task_copies_what_is_there_when_it_runs(rt: acs.Runtime) -> None:
         prog.add((N,), None, y[1], y[0])
         task.wait()
     assert y.get().tolist() == [[90] * N, [18] * N]
+
+
+def test_a_host_task_waits_for_more_than_the_transfer_before_it(device: cl.Device) -> None:
+    """It followed the launch before it alone, and that had ended by the host."""
+    with acs.Runtime(device, backend="serial") as rt:
+        if not rt.engine.store.is_seen:
+            pytest.skip("the host does not see this device's memory")
+        prog, x, y = rt.build(SOURCE), rt.zeros(N, "u4"), rt.zeros(N, "u4")
+        found: list[int] = []
+        prog.put((N,), None, x, 1)
+        rt.finish()
+        before = rt.stats()["by_host"]
+        with held(rt.engine.backend.queues):
+            prog.put((N,), None, x, 2)
+            y.fill(3)
+            by_host = rt.stats()["by_host"] - before
+            task = rt.call(lambda values: found.extend(values.tolist()), reads=x)
+            state = rt.engine.table.state(task.number)
+        rt.finish()
+        assert (by_host, state, found) == (1, "pending", [2] * N)
