@@ -421,7 +421,6 @@ private:
                 by_host++;
                 table_->by_core++;
                 table_->ended++;
-                table_->ended_at_once();
                 table_->hazards->retire(number);
                 if (table_->reasons) table_->reasons->keep(number, nb::borrow(on_host));
                 return true;

@@ -79,8 +79,8 @@ std::pair<std::int64_t, bool> Table::take(const nb::object &command, const nb::o
                                                                 PyTuple_GET_ITEM(access.ptr(), 1));
     try {
         std::vector<std::int64_t> upstream;
-        if (in_order) {
-            if (const std::int64_t last = before(launch)) upstream.push_back(last);
+        if (in_order) {  // behind the newest that has not ended: what the host made has ended before others
+            if (const std::int64_t before = newest(launch - 1)) upstream.push_back(before);
         } else {
             for (const Edge &edge : edges) upstream.push_back(edge.upstream);
             for (std::int64_t other : after)

@@ -492,14 +492,6 @@ public:
     bool has_counted() const { return counted_; }
     bool has_watched() const { return !watched_.empty(); }
 
-    // Notes that the newest launch ended as it was made, whatever is in flight.
-    void ended_at_once() {
-        if (at_once_ != number - 1) before_ = number - 1;
-        at_once_ = number;
-    }
-    // The launch behind which all launches before `launch` have ended, where they run in order.
-    std::int64_t before(std::int64_t launch) const { return at_once_ == launch - 1 ? before_ : launch - 1; }
-
     // Enters launch `number + 1` into the hazards. Returns its edges.
     Edges enter(const Touched &touched) {
         const Edges edges = hazards->check(number + 1, touched);
@@ -829,8 +821,6 @@ private:
     }
 
     Rows rows_;
-    std::int64_t at_once_ = -1;  // the newest launch that ended as it was made
-    std::int64_t before_ = 0;    // the newest one before it that did not
     std::unordered_map<std::int64_t, Watched> watched_;
     std::deque<Outside> outside_;
     std::deque<std::int64_t> ready_;
