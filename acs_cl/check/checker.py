@@ -327,12 +327,24 @@ class Checker:
         signature = None if one.kernel is None else signature_of(one.kernel)
         if signature is not None and signature.program_globals:
             return "uses variables of its program, which nobody can put back"
+        if one.kernel is not None and self._turns_images(one.kernel, one.access):
+            return "reads and writes an image, which nobody can put back"
         engine = self.engine
         if engine.foreign or not all(map(comes, one.wait_for or ())):
             return BEHIND
         if engine.failures.any and engine.failures.reads_poison(one.access) is not None:
             return "poisoned"
         return ""
+
+    def _turns_images(self, kernel: KernelCommand, access: Access) -> bool:
+        """Tell whether a kernel reads and writes the same image. If it ran again, it would compute
+        something else."""
+        images = [given for given in kernel.pointers[1::2] if isinstance(given, cl.Image)]
+        if not images:
+            return False
+        both = {span.base for span in access.reads} & {span.base for span in access.writes}
+        known = (core.native.memory_of(one, self.engine.store.reserved) for one in images)
+        return any(one is not None and one.span.base in both for one in known)
 
     def _kernel(self, one: Checked, kernel: KernelCommand) -> Handle:
         """Run trials of a kernel, launch it, and compare."""
