@@ -551,3 +551,37 @@ def test_a_chain_that_is_too_deep_to_follow_runs(
         assert y.get().tolist() == [7] * 4 + [0] * 60
         why = kernel.signature.unclear + kernel.signature.origin
         assert branches < 600 or "nested too deeply" in why
+
+
+NEWER = {
+    "a pixel is read and written": (
+        "read_write image2d_t z",
+        "int2 p = 1; write_imageui(z, p, read_imageui(z, p)); y[get_image_width(z)] = 1;",
+        ["rw", "w"],
+    ),
+    "a depth is read": (
+        "read_only image2d_depth_t z",
+        "y[1] = read_imagef(z, (int2)(1, 2)) > 1;",
+        ["r", "w"],
+    ),
+    "a block is written": (
+        "write_only image3d_t z",
+        "write_imageui(z, (int4)(1, 2, 0, 0), (uint4)(3)); y[1] = 1;",
+        ["w", "w"],
+    ),
+    "vectors go by generic pointers": (
+        "global int *z",
+        "int t[4] = {1, 2, 3, 4}; int *p = z; if (y[0] > 3) p = t; y[1] = vload2(0, p).x;",
+        ["r", "rw"],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", NEWER)
+def test_functions_that_came_with_the_second_language_are_known(name: str) -> None:
+    """The parser leaves them out without the macros of its own header."""
+    parameter, body, modes = NEWER[name]
+    source = f"kernel void k({parameter}, global int *y) {{ {body} }}"
+    found = from_source(source, "k", ["-cl-std=CL2.0"], None)
+    assert [one.mode for one in found.parameters] == modes
+    assert not found.program_globals

@@ -337,7 +337,8 @@ def _tree(
         "-ftrigraphs" if environment.macros.get(names.TRIGRAPHS) == "#" else "-fno-trigraphs",
         *words,
     ]  # fmt: skip
-    header = prelude.text(facts, _predefined_macros(index, standard, target), undeclared)
+    predefined = _predefined_macros(index, standard, target)
+    header = prelude.text(facts, predefined, undeclared, standard)
     lines = environment.definitions(prelude.macros(header))
     try:
         tree = index.parse(

@@ -128,10 +128,25 @@ _MATH = {
 }  # fmt: skip
 
 
+_OF_STANDARD = {
+    "-cl-std=CL2.0": (
+        "__opencl_c_generic_address_space", "__opencl_c_read_write_images",
+        "cl_khr_3d_image_writes", "cl_khr_depth_images",
+    ),
+    "-cl-std=CL3.0": ("cl_khr_depth_images",),
+}  # fmt: skip
+"""Macros without which the parser leaves out functions that are a part of a language. Where a
+source asks for one of them, the device's compiler says whether it has it."""
+
+
 @lru_cache(maxsize=16)
-def text(facts: DeviceFacts, predefined: frozenset[str], undeclared: tuple[str, ...] = ()) -> str:
+def text(
+    facts: DeviceFacts, predefined: frozenset[str], undeclared: tuple[str, ...] = (),
+    standard: str = "",
+) -> str:  # fmt: skip
     """Return the header for a device. `predefined`: macros that the parser defines by itself.
-    `undeclared`: functions that a source calls without a declaration."""
+    `undeclared`: functions that a source calls without a declaration. `standard`: the language, as
+    an option."""
     scalars = dict(_SCALARS)
     if "cl_khr_fp64" in facts.extensions or "__opencl_c_fp64" in (facts.features or ()):
         scalars["double"] = "double"
@@ -156,7 +171,8 @@ def text(facts: DeviceFacts, predefined: frozenset[str], undeclared: tuple[str, 
     # those that turn built-in functions on, which the device decides.
     lines += [f"#undef {name}" for name in _HIDDEN.split()]
     lines += [f"#undef {name}" for name in predefined if not _has(facts, name)]
-    lines += [f"#define {name} 1" for name in facts.extensions - predefined if name.isidentifier()]
+    more = (facts.extensions - predefined).union(_OF_STANDARD.get(standard, ()))
+    lines += [f"#define {name} 1" for name in sorted(more) if name.isidentifier()]
     lines += [f"int {name}(...) __attribute__((overloadable));" for name in undeclared]
     return "\n".join(lines) + "\n"
 
