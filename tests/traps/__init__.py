@@ -31,6 +31,7 @@ FAMILIES = (
     "naming",
     "places",
     "parts",
+    "images",
 )
 
 

@@ -32,11 +32,12 @@ class Local(NamedTuple):
 
 
 class Image(NamedTuple):
-    """An image of four bytes a pixel."""
+    """An image of four bytes a pixel, of so many pixels along each axis. Of an array of images the
+    last axis counts these."""
 
-    width: int
-    height: int
+    shape: tuple[int, ...]
     data: bytes
+    is_array: bool = False
 
 
 class Trap(NamedTuple):

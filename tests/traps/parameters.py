@@ -146,7 +146,7 @@ _CASES: dict[str, tuple[str, tuple[object, ...], str]] = {
     ),
     "image read": (
         "read_only image2d_t z, int n",
-        (Image(4, 4, some_bytes(64)), i(1)),
+        (Image((4, 4), some_bytes(64)), i(1)),
         (
             "const sampler_t s = CLK_NORMALIZED_COORDS_FALSE | CLK_ADDRESS_CLAMP_TO_EDGE |"
             " CLK_FILTER_NEAREST; y[5] = read_imageui(z, s, (int2)(n, 2)).x + 1;"
@@ -154,17 +154,17 @@ _CASES: dict[str, tuple[str, tuple[object, ...], str]] = {
     ),
     "image written": (
         "write_only image2d_t z, int n",
-        (Image(4, 4, some_bytes(64)), i(1)),
+        (Image((4, 4), some_bytes(64)), i(1)),
         "write_imageui(z, (int2)(n, 2), (uint4)(1, 2, 3, 4)); y[3] = 1;",
     ),
     "image asked": (
         "read_only image2d_t z",
-        (Image(4, 4, some_bytes(64)),),
+        (Image((4, 4), some_bytes(64)),),
         "y[get_image_width(z) + get_image_height(z)] = 1;",
     ),
     "image in a helper": (
         "write_only image2d_t z, int n",
-        (Image(4, 4, some_bytes(64)), i(2)),
+        (Image((4, 4), some_bytes(64)), i(2)),
         "paint$(z, n); y[4] = 1;",
     ),
 }

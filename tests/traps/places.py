@@ -154,7 +154,7 @@ _GROUPS = {
     ),
 }
 
-_IMAGE = Image(8, 2, some_bytes(64, 5))
+_IMAGE = Image((8, 2), some_bytes(64, 5))
 
 TRAPS: list[Trap] = [
     *(

@@ -7,6 +7,7 @@ or that the runtime refused it with an error.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -25,6 +26,7 @@ from traps.measuring import (
     Plain,
     Stray,
     Unsteady,
+    all_of,
     arguments,
     contents,
     make_image,
@@ -144,9 +146,9 @@ class Try:
         for runtime in self.bench.runtimes():
             if repr(runtime):
                 runtime.finish()
-        values = np.empty(array.width * array.height * 4, np.uint8)
-        region = (array.width, array.height)
-        cl.enqueue_copy(self.bench.queue, values, array, origin=(0, 0), region=region)
+        origin, region = all_of(array)
+        values = np.empty(math.prod(region) * 4, np.uint8)
+        cl._cl._enqueue_read_image(self.bench.queue, array, origin, region, values)
         return values
 
     def compared(self, got: Memory, wanted: Memory | None = None) -> str:
