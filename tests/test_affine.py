@@ -620,12 +620,13 @@ def test_no_access_of_a_random_kernel_is_missed(block: int) -> None:
     assert narrower > total // 5
 
 
-STRUCTURES = """
-typedef struct { int n; char d[]; } bytes;
-typedef struct { int n; int d[0]; } words;
-typedef struct { int n; struct {} mark; } marked;
-typedef struct { int n; bytes inner; } outer;
-typedef struct { int n; char c; char d[]; } padded;
+WORDS = "typedef struct { int n; int d[0]; } words;"
+STRUCTURES = f"""
+typedef struct {{ int n; char d[]; }} bytes;
+{WORDS}
+typedef struct {{ int n; struct {{}} mark; }} marked;
+typedef struct {{ int n; bytes inner; }} outer;
+typedef struct {{ int n; char c; char d[]; }} padded;
 """
 BEHIND = [
     ("global bytes *p, int i", "p->d[i] = 1;"),
@@ -643,8 +644,13 @@ BEHIND = [
 
 @pytest.mark.parametrize(("parameters", "body"), BEHIND)
 def test_what_stands_behind_a_structure_is_not_missed(parameters: str, body: str) -> None:
-    source = f"{STRUCTURES} kernel void k({parameters}) {{ {body} }}"
+    structures = STRUCTURES if "words" in parameters else STRUCTURES.replace(WORDS, "")
+    source = f"{structures} kernel void k({parameters}) {{ {body} }}"
     with acs.Runtime(backend="serial") as rt:
+        try:
+            cl.Program(rt.context, source).build(["-w"])
+        except cl.Error as error:  # Intel's compiler takes no arrays of length zero
+            pytest.skip(f"the driver does not build it: {error}")
         array = rt.zeros(64, "u1")
         access = rt.build(source, ["-w"]).k((1,), None, array, 7).access
         written = set(np.flatnonzero(array.get()).tolist())

@@ -205,7 +205,7 @@ def test_what_a_launch_names_replaces_that_argument_only(device: cl.Device) -> N
         assert (access.reads, access.writes) == (planes[0].spans, y.spans)
         access = three((32,), None, x, y, writes=planes[1]).access
         assert (access.reads, access.writes) == (x.spans, planes[1].spans)
-        access = three((30,), None, planes[0], planes[0, 2:], reads=planes[0, :2]).access
+        access = three((30,), None, planes[0, 1:], planes[0, 2:], reads=planes[0, :2]).access
         assert planes[0, 2:32].spans[0] in access.writes  # either argument may have written it
         three.access(lambda *of: ([planes[0]], []))
         access = three((32,), None, x, y).access

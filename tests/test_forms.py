@@ -15,7 +15,6 @@ import rich_programs as rich
 from test_affine import cut, elements, held, of, reached, record, sizes_of
 
 import acs_cl as acs
-from acs_cl import devices
 from acs_cl.access.bands import Groups
 from acs_cl.access.inference import from_source
 from acs_cl.opencl_c.parse.unsaid import components
@@ -307,8 +306,8 @@ def test_names_of_components() -> None:
 
 
 @pytest.mark.parametrize("case", corpus.CASES, ids=lambda one: f"{one.form}: {one.name}")
-def test_kernels_of_the_corpus(case: corpus.Case) -> None:
-    queue = cl.CommandQueue(cl.Context([devices.choose()]))
+def test_kernels_of_the_corpus(case: corpus.Case, context: cl.Context) -> None:
+    queue = cl.CommandQueue(context)
     found, unclear = corpus.inferred(case)
     assert not unclear
     for at, (reads, writes) in corpus.measured(case, queue).items():
@@ -322,14 +321,13 @@ def test_kernels_of_the_corpus(case: corpus.Case) -> None:
 PER_PROGRAM = 10
 
 
-def random_kernels(seeds: list[int]) -> tuple[int, int]:
+def random_kernels(seeds: list[int], context: cl.Context) -> tuple[int, int]:
     """Record what kernels do, and find it in what is inferred. How many ranges were inferred, and
     how many of them say less than all of the array."""
-    device = devices.choose()
-    queue = cl.CommandQueue(cl.Context([device]))
+    queue, (device,) = cl.CommandQueue(context), context.devices
     kernels = {seed: rich.RichWriter(seed).kernel() for seed in seeds}
     text = rich.RECORDING_FORM + "\n".join(kernels.values())
-    program = cl.Program(queue.context, text).build(["-w"])
+    program = cl.Program(context, text).build(["-w"])
     count = less = 0
     for seed, own in kernels.items():
         signature = from_source(rich.PLAIN_FORM + own, f"k{seed}", None, device)
@@ -362,11 +360,11 @@ def random_kernels(seeds: list[int]) -> tuple[int, int]:
 
 
 @pytest.mark.parametrize("block", range(4))
-def test_random_kernels_touch_only_what_is_inferred(block: int) -> None:
+def test_random_kernels_touch_only_what_is_inferred(block: int, context: cl.Context) -> None:
     blocks = int(os.environ.get("ACS_CL_FUZZ", "0")) // (4 * PER_PROGRAM) or 1
     total = narrower = 0
     for one in range(block * blocks, (block + 1) * blocks):
         first = PER_PROGRAM * one
-        count, less = random_kernels(list(range(first, first + PER_PROGRAM)))
+        count, less = random_kernels(list(range(first, first + PER_PROGRAM)), context)
         total, narrower = total + count, narrower + less
     assert narrower > total // 10

@@ -373,8 +373,8 @@ def test_a_handler_may_launch_what_is_launched_for_the_first_time(own_cache: Pat
 
 
 def test_waits_on_a_cpu_need_no_thread_of_ours_and_may_be_left(device: cl.Device) -> None:
-    if not device.type & cl.device_type.CPU:
-        pytest.skip("a GPU's driver calls back late")
+    if "PoCL" not in device.opencl_c_version:
+        pytest.skip("a driver may run no command for which nobody waits, or call back late")
     context = cl.Context([device])
     queue = cl.CommandQueue(context)
     before = set(os.listdir("/proc/self/task"))

@@ -142,7 +142,9 @@ class InOrder:
     ) -> BareProgram:
         """Build a program from its source."""
         words = [*options, *(f"-D{name}={value}" for name, value in (macros or {}).items())]
-        program = cl.Program(self.context, source).build([*words, "-cl-kernel-arg-info"])
+        # on Intel's runtime a program from PyOpenCL's cache has no information on parameters
+        words.append("-cl-kernel-arg-info")
+        program = cl.Program(self.context, source).build(words, cache_dir=False)  # type: ignore[arg-type]
         return BareProgram(self.queue, program)
 
     def empty(self, shape: Any, dtype: Any = np.float32) -> BareArray:
