@@ -1,4 +1,4 @@
-"""Images of all kinds, beside numbers in structures and vectors; their sizes in indices."""
+"""Images and arrays of them, beside numbers in structures and vectors; their sizes in indices."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import numpy as np
 from traps.case import Image, Trap, around, i, some_bytes
 
 _PICTURE = Image((8, 6), some_bytes(192, 3))
-_LINE = Image((32,), some_bytes(128, 4))
 _BLOCK = Image((4, 3, 5), some_bytes(240, 5))
 _PICTURES = Image((4, 3, 5), some_bytes(240, 7), is_array=True)
 
@@ -58,8 +57,6 @@ _CASES: dict[str, tuple[str, str, tuple[Any, ...], dict[str, Any]]] = {
         "int2 p = (int2)(get_global_id(0), get_global_id(1)); "
         "y[p.y * get_image_width(z) + p.x] = at$(z, p.yx);",
         (_PICTURE,), {"size": (8, 6), "local": (4, 2)}),
-    "size of a line": ("read_only image1d_t z", "y[get_image_width(z) + 3] = "
-                       "read_imageui(z, near$, 5).y;", (_LINE,), {}),
     "sizes of a block": (
         "read_only image3d_t z",
         "int4 d = get_image_dim(z); y[d.x + d.y * 2 + d.z * 3 + d.w] = get_image_depth(z);",
@@ -100,8 +97,6 @@ _CASES: dict[str, tuple[str, str, tuple[Any, ...], dict[str, Any]]] = {
         "uint s = 0; int2 p = 0; for (; p.x < n; p.x++) { s += at$(z, p); p.y = p.x / 2; } "
         "y[p.x + p.y] = s;", (_PICTURE, i(6)), {}),
     # kinds
-    "line written": ("write_only image1d_t z, int n", "write_imageui(z, n, (uint4)(9)); y[n] = 1;",
-                     (_LINE, i(4)), {}),
     "block read": ("read_only image3d_t z, int n",
                    "y[n] = read_imageui(z, near$, (int4)(1, 2, n, 0)).x;", (_BLOCK, i(4)), {}),
     "pictures read": ("read_only image2d_array_t z, int n",

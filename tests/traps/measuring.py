@@ -142,15 +142,15 @@ class Plain:
     def begin(self, memory: Memory, kept: list[Any]) -> Memory:
         """Enqueue a run; what it leaves is in the bytes that are given once the queue is done."""
         queue, trap = self.queue, self.trap
-        later = {"is_blocking": False}
         for place, values in zip(self.places, memory, strict=True):
             if isinstance(place, Guarded):
                 given = place.filled(values, self.guard)
                 kept.append(cl.enqueue_copy(queue, place.whole, given, is_blocking=False))
             else:
                 given = values.copy()
-                write = cl._cl._enqueue_write_image
-                kept.append(write(queue, place, *all_of(place), given, **later))
+                kept.append(
+                    cl.enqueue_copy(queue, place, given, is_blocking=False, **all_of(place))
+                )
         cl.enqueue_nd_range_kernel(queue, self.kernel, trap.size, trap.local, trap.offset)
         left = []
         for place, values in zip(self.places, memory, strict=True):
@@ -159,8 +159,9 @@ class Plain:
                 kept.append(cl.enqueue_copy(queue, left[-1], place.whole, is_blocking=False))
             else:
                 left.append(np.empty_like(values))
-                read = cl._cl._enqueue_read_image
-                kept.append(read(queue, place, *all_of(place), left[-1], **later))
+                kept.append(
+                    cl.enqueue_copy(queue, left[-1], place, is_blocking=False, **all_of(place))
+                )
         return left
 
     def stay_inside(self, memory: Memory, left: Memory) -> None:
@@ -175,11 +176,11 @@ def differ(one: Memory, other: Memory) -> bool:
     return any((a != b).any() for a, b in zip(one, other, strict=True))
 
 
-def all_of(image: cl.Image) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Give origin and region of all of an image. `enqueue_copy` takes those of two and three axes
-    only, so its parts are called."""
+def all_of(image: cl.Image) -> dict[str, Any]:
+    """Name all of an image for a transfer."""
     axes = image.width, image.height, image.depth, image.array_size
-    return (0, 0, 0), (*(pixels for pixels in axes if pixels), 1, 1)[:3]
+    region = (*(pixels for pixels in axes if pixels), 1, 1)[:3]
+    return {"origin": (0, 0, 0), "region": region}
 
 
 class _Look:

@@ -146,9 +146,9 @@ class Try:
         for runtime in self.bench.runtimes():
             if repr(runtime):
                 runtime.finish()
-        origin, region = all_of(array)
-        values = np.empty(math.prod(region) * 4, np.uint8)
-        cl._cl._enqueue_read_image(self.bench.queue, array, origin, region, values)
+        where = all_of(array)
+        values = np.empty(math.prod(where["region"]) * 4, np.uint8)
+        cl.enqueue_copy(self.bench.queue, values, array, **where)
         return values
 
     def compared(self, got: Memory, wanted: Memory | None = None) -> str:
