@@ -898,3 +898,26 @@ def test_sizes_that_change_do_not_fill_the_memory(device: cl.Device) -> None:
         launches(8_000)
         more = (pages() - before) * mmap.PAGESIZE
         assert more < 4 << 20, f"{more:,} bytes more"
+
+
+@pytest.mark.parametrize("memory", ["svm", "buffers"])
+def test_an_array_by_its_address_is_lost_with_the_kernel_that_writes_it(
+    device: cl.Device, memory: str
+) -> None:
+    """On a queue such a kernel may touch any memory. It did not run, and `get` had old values."""
+    if memory == "svm" and not device.svm_capabilities:
+        pytest.skip("no shared virtual memory")
+    context = cl.Context([device])
+    source = "kernel void add(global int *x) { x[get_global_id(0)]++; }"
+    with acs.Runtime(context=context, memory=memory) as rt:
+        queue = acs.Queue(context, runtime=rt)
+        add = cl.Program(context, source).build().add
+        x, y = rt.zeros(8, "i4"), rt.zeros(8, "i4")
+        add(queue, (8,), None, x.data)
+        assert x.get().tolist() == [1] * 8
+        rt.call(lambda values: 1 / 0, writes=y)
+        add(queue, (8,), None, x.data)
+        with pytest.raises(acs.PoisonedError):
+            x.get()
+        x.fill(3)
+        assert x.get().tolist() == [3] * 8

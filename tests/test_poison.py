@@ -293,3 +293,18 @@ def test_a_failure_told_by_a_wait_is_not_told_again_by_finish() -> None:
     with pytest.raises(PoisonedError, match=r"launch 5 .*is poisoned: launch 4"):
         failures.raise_for_launch(5, "launch 5 (reader)")
     failures.raise_untold()
+
+
+def test_what_any_memory_should_have_got_is_lost_where_the_program_has_its_address() -> None:
+    poison, anything = Poison(), Span(EVERYTHING, 0, 1, 1, 1)
+    seen, unseen = plain(1, 0, 64), plain(2, 0, 64)
+    poison.addressed[1] = seen
+    poison.add((anything,), "failure")
+    assert poison.find((seen,)) == "failure"
+    assert poison.find((unseen,)) is None
+    poison.overwrite((seen,))
+    reached = poison.follow([(2, Access((anything,), (anything,)))], "other", (unseen,))
+    assert (reached, poison.find((seen,))) == ([2], "other")
+    poison.forget(1, (), lambda _: False)
+    poison.add((anything,), "third")
+    assert poison.find((seen,)) is None

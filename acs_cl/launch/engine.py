@@ -32,7 +32,7 @@ from ..host.threads import Poller, on_host_task
 from ..memory.array import Array, Transfers
 from ..memory.blocks import Base
 from ..memory.views import contiguous_strides
-from ..records import Access, Command, DType, Span
+from ..records import Access, Command, DType, Span, interval
 from . import bases, waits
 from .backend import Backend, Ended
 from .books import Books, ForeignEvents, Parts
@@ -601,6 +601,11 @@ class Engine(Books):
 
     def tell_address(self, array: Array) -> None:
         """Note that the program has the address of an array, and may use it unseen."""
+        base = array.base
+        if base is not None:
+            with self.lock:
+                whole = interval(base.number, 0, base.nbytes)
+                self.failures.poison.addressed[base.number] = whole
         if self.checker is not None:
             self.checker.data_taken(array)
 

@@ -52,6 +52,8 @@ class Poison:
 
     def __init__(self) -> None:
         self.bases: dict[int, Poisoned] = {}
+        self.addressed: dict[int, Span] = {}
+        """{base whose address the program has: its bytes}. A launch on any memory may write it."""
         self.kept: list[tuple[Span, object]] = []
         """Memory that is held while bytes of it are poisoned."""
         self._gone: dict[int, Sequence[int]] = {}
@@ -76,10 +78,12 @@ class Poison:
 
     def add(self, spans: Iterable[Span], failure: object) -> None:
         """Note that these bytes were not written, because of `failure`."""
-        for base, found in _by_base(spans).items():
-            if base != EVERYTHING:
-                rows = rows_of(found)
-                self._put(base, Poisoned(rows, [failure] * len(rows.lows)))
+        by_base = _by_base(spans)
+        if by_base.pop(EVERYTHING, None) is not None:
+            by_base |= {base: [whole] for base, whole in self.addressed.items()}
+        for base, found in by_base.items():
+            rows = rows_of(found)
+            self._put(base, Poisoned(rows, [failure] * len(rows.lows)))
 
     def overwrite(self, spans: Iterable[Span]) -> None:
         """Note that these bytes are good: a launch writes all of them without reading poison."""
@@ -116,6 +120,7 @@ class Poison:
         """Forget memory that was given back. Nothing is noted of it any more, also if launches that
         still use it fail."""
         core.native.let_go(self.bases.pop(base, None))
+        self.addressed.pop(base, None)
         if users:
             self._gone[base] = users
         while self._gone and not any(map(is_live, self._gone[oldest := next(iter(self._gone))])):
@@ -169,6 +174,7 @@ class Poison:
         poisoned at the end of the program so far are added here.
         """
         spreading = Poison()
+        spreading.addressed = self.addressed
         spreading.add(written, failure)
         reached = []
         for number, access in later:

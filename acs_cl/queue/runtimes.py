@@ -12,9 +12,9 @@ import contextlib
 import threading
 import weakref
 from collections import defaultdict, deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, Protocol, TypeAlias
 
 import pyopencl as cl
 
@@ -37,7 +37,9 @@ _users: dict[int, set[int]] = {}
 """{id of a runtime: its queues, by their hashes}. A finalizer may change it on this thread at any
 moment. So no code may read it, compute, and write it back."""
 
-defaults: dict[str, Any] = {}
+Options: TypeAlias = dict[str, Any]
+
+defaults: Options = {}
 """Options of the runtimes that queues make for themselves."""
 
 
@@ -61,7 +63,7 @@ def chosen(
     device: cl.Device,
     keeps_times: bool,
     given: Runtime | None,
-    options: Mapping[str, Any],
+    options: Options,
 ) -> Runtime:
     """Return the runtime of a new queue: the one that the program gave, a new one with its options,
     or the one that queues of this context and device share."""
@@ -93,14 +95,21 @@ def enter(runtime: Runtime, key: int) -> None:
         _users.setdefault(id(runtime), set()).add(key)
 
 
-def note_sharing() -> list[Any]:
+class Sharing(Protocol):
+    """A queue in whose context another runtime has queues."""
+
+    def keep_word(self) -> None:
+        """Make complete what the program was told is complete."""
+
+
+def note_sharing() -> list[Sharing]:
     """Note which queues have a context in which another runtime has queues: these know nothing of
     the launches of the other. Return those of which this is new."""
     with _lock:
         queues, runtimes = patch.living(), defaultdict[int, set[int]](set)
         for one in queues:
             runtimes[one.runtime.context.int_ptr].add(id(one.runtime))
-        new = []
+        new: list[Sharing] = []
         for one in queues:
             is_shared = len(runtimes[one.runtime.context.int_ptr]) > 1
             if is_shared and not one.told.is_shared:
