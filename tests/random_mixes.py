@@ -29,6 +29,7 @@ from typing import Any, NamedTuple
 os.environ.setdefault("ACS_CL_POCL_CPU", "auto")
 
 import numpy as np
+import pyopencl as cl
 from fuzz.threads import in_threads
 from mixed import mix
 from mixed.mix import Mix, Step
@@ -131,7 +132,7 @@ class Ways:
         def thread(at: int) -> None:
             try:
                 steps(at)
-            except acs.UsageError as error:
+            except (acs.UsageError, cl.LogicError) as error:  # the latter from calls of PyOpenCL
                 if drawn.closes < 0 or "closed" not in str(error):
                     raise
 

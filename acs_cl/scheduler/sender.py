@@ -16,6 +16,7 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -126,7 +127,9 @@ class Epoch(core.native.Epoch):
         first, last = self.kernel_event, _event(self._last)
         if first is None or last is None:
             return None
-        return Times(first.profile.start, last.profile.end)
+        with suppress(cl.Error):  # NVIDIA's driver has no times of a command that failed
+            return Times(first.profile.start, last.profile.end)
+        return None
 
     def device_us(self, on_cpu: bool) -> float | None:
         """Return the time on the device, if the scheduler ran once for the epoch. On a CPU it may

@@ -282,9 +282,7 @@ class Numpy:
                 lost = n > launch.n
                 self.failed |= lost
         self.failed |= launch.waits == "lost"
-        written = [
-            view for view, (_, mode) in zip(launch.views, kernel.views, strict=True) if "w" in mode
-        ]
+        written = _written(launch)
         doubtful = any(
             _any(mask) for each in (bad, vague)
             for mask, (_, mode) in zip(each, kernel.views, strict=True) if "r" in mode
@@ -309,8 +307,27 @@ class Numpy:
 
     def _loop(self, loop: Loop, of: Memories) -> int:
         rounds, cell = 0, loop.flag.of(of[loop.flag.base].bytes)
-        while rounds < loop.at_most and cell[0]:
+        before, self.failed = self.failed, False
+        while rounds < loop.at_most and cell[0] and not self.failed:
             for command in loop.body:
                 self.run(command, of)
             rounds += 1
+        if self.failed:  # it ends with its error, and nobody knows how far it came
+            for view in _written(loop):
+                self._lose(view, of[view.base])
+        self.failed |= before
         return rounds
+
+
+def _written(command: Command) -> list[View]:
+    """Return the views that a command may write."""
+    if isinstance(command, Launch):
+        modes = KERNELS[command.name].views
+        return [view for view, (_, mode) in zip(command.views, modes, strict=True) if "w" in mode]
+    if isinstance(command, Many):
+        return [view for one in command.all for view in _written(one)]
+    if isinstance(command, Loop):
+        return [view for one in command.body for view in _written(one)]
+    if isinstance(command, Task):
+        return list(command.writes)
+    return [command.target if isinstance(command, Copy) else command.view]
