@@ -158,7 +158,7 @@ PLANTED: dict[str, Callable[[], Measure]] = {
 """By what a report has to call it."""
 
 
-TRIES = 3
+TRIES = 12
 """A machine that does something else meanwhile may be what bounds a program."""
 
 
