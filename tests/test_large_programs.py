@@ -42,15 +42,11 @@ def goes_on(own_cache: Path) -> Iterator[Event]:
 
 
 @pytest.fixture
-def rt(device: cl.Device, goes_on: Event) -> Iterator[acs.Runtime]:
+def rt(device: cl.Device, scheduler: None, goes_on: Event) -> Iterator[acs.Runtime]:
     """A runtime on backend 'device'."""
-    try:
-        runtime = acs.Runtime(device, backend="device")
-    except acs.UsageError as error:
-        pytest.skip(str(error))
-    yield runtime
-    goes_on.set()
-    runtime.close()
+    with acs.Runtime(device, backend="device") as runtime:
+        yield runtime
+        goes_on.set()
 
 
 def test_a_graph_goes_to_lanes_until_its_scheduler_is_built(

@@ -80,14 +80,10 @@ def no_hang() -> Iterator[None]:
 
 
 @pytest.fixture
-def rt(device: cl.Device) -> Iterator[acs.Runtime]:
+def rt(device: cl.Device, scheduler: None) -> Iterator[acs.Runtime]:
     """A runtime on backend 'device'."""
-    try:
-        runtime = acs.Runtime(device, backend="device")
-    except acs.UsageError as error:
-        pytest.skip(str(error))
-    yield runtime
-    runtime.close()
+    with acs.Runtime(device, backend="device") as runtime:
+        yield runtime
 
 
 def tasks(rt: acs.Runtime) -> int:

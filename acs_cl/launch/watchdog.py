@@ -14,7 +14,6 @@ for events which the program itself will set are a stall only if the program wai
 
 from __future__ import annotations
 
-import sys
 import weakref
 from time import perf_counter
 
@@ -22,6 +21,7 @@ import pyopencl as cl
 
 from ..devices import driver
 from ..errors import StalledError
+from ..host.output import say
 from ..host.starved import starved_s, waited_s
 from ..host.threads import Clock
 from ..records import Launch
@@ -118,7 +118,7 @@ class Watchdog:
                 self._moved(books)
                 return
             text = report(books, self.seconds, found.lines if found is not None else ())
-        print(text, file=sys.stderr, flush=True)
+        say(text)
         self._reported, self.text = perf_counter(), text
 
     def bark(self, began: float) -> None:
