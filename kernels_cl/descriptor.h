@@ -24,7 +24,7 @@
 #define ACS_H_INITIAL 8        /* where the entries that are ready at first are */
 #define ACS_H_N_INITIAL 9
 #define ACS_H_COUNTS 10        /* where the initial upstream counts are */
-#define ACS_H_WINDOW 11        /* slots of the window, 0: as many as tasks */
+#define ACS_H_WINDOW 11        /* slots of the window, 0: as many as tasks; the word behind it is free */
 #define ACS_H_WORDS 13         /* of the whole region */
 #define ACS_H_LOOP 14          /* where the words of a loop are, 0: it runs once */
 #define ACS_H_CHECK 15         /* what acs_is_whole makes of the words before */
