@@ -194,27 +194,30 @@ def test_a_wait_of_a_queue_judges_what_it_waited_for(context: cl.Context) -> Non
 
 @pytest.mark.parametrize("count", [2, 18])
 def test_a_look_waits_as_often_with_many_buffers(context: cl.Context, count: int) -> None:
-    """All buffers are loaded or stored before anybody waits, and no event goes before that, since
-    PyOpenCL would wait for it. Five times: what the program left, what a trial is given and leaves,
-    what was there before, and what the launch leaves."""
+    """Buffers are loaded or stored before anybody waits, and no event goes before that, since
+    PyOpenCL would wait for it. First what the program left in all of them. Then those that the
+    launch uses: what a trial is given and leaves, what was there before, what the launch leaves."""
     kernels = kernels_of(context)
     queue = acs.Queue(context, backend="serial", check="access")
     rows = [cl.Buffer(context, READ_WRITE, 4 * N) for _ in range(count)]
     for row in rows:
         cl.enqueue_copy(queue, row, np.arange(N, dtype=np.int32))
+    for row in rows[1:]:
         for _ in range(3):  # the first two of a kernel are tried twice
-            kernels["add"](queue, (N,), None, row, np.int32(1))
+            kernels["mix_in"](queue, (N,), None, rows[0], row, np.int32(2))
     queue.finish()
     with inside.own_transfers() as (begun, waits):
-        kernels["add"](queue, (N,), None, rows[0], np.int32(1))
-    assert len(begun) == 5 * count
-    assert [len(events) for events in waits] == [count, 2 * count + 1, count, count]
+        kernels["mix_in"](queue, (N,), None, rows[0], rows[1], np.int32(2))
+    assert len(begun) == count + 4 * 2
+    assert [len(events) for events in waits] == [count, 2 * 2 + 1, 2, 2]
     waited = [event for events in waits for event in events]
-    del waited[2 * count]  # the trial's launch, between its stores and loads
+    del waited[count + 2]  # the trial's launch, between its stores and loads
     assert waited == begun
-    host = np.empty(N, np.int32)
-    cl.enqueue_copy(queue, host, rows[0])
-    assert (host == np.arange(N) + 4).all()
+    host, expected = np.empty(N, np.int32), np.arange(N)
+    cl.enqueue_copy(queue, host, rows[1])
+    for _ in range(4):
+        expected = expected * 3 + np.arange(N) * 2 + np.arange(N)
+    assert (host == expected).all()
     queue.runtime.close()
 
 
@@ -258,6 +261,29 @@ def held_launches(
     for call in calls:
         made.append(at_once(call, gate))
     return made, host
+
+
+@pytest.mark.parametrize("check", ["order=3", "access,order=3"])
+def test_others_may_write_to_memory_that_no_launch_of_a_batch_uses(
+    context: cl.Context, check: str
+) -> None:
+    """Memory of another queue was compared, and put back, since a launch had used it long before.
+    So a right program was accused, and lost what the other queue had written."""
+    queue, plain = acs.Queue(context, backend="serial", check=check), cl.CommandQueue(context)
+    kernels = kernels_of(context)
+    ours, more, others = (cl.Buffer(context, READ_WRITE, 4 * N) for _ in range(3))
+    for one in (ours, more, others):
+        cl.enqueue_copy(queue, one, np.zeros(N, np.int32))
+        kernels["add"](queue, (N,), None, one, np.int32(1))
+    queue.finish()
+    kernels["add"](queue, (N,), None, ours, np.int32(1))
+    cl.enqueue_copy(plain, others, np.full(N, 7, np.int32))
+    kernels["add"](queue, (N,), None, more, np.int32(2))
+    queue.finish()
+    found = np.empty((3, N), np.int32)
+    for row, one in zip(found, (ours, more, others), strict=True):
+        cl.enqueue_copy(plain, row, one)
+    assert (found == [[2], [3], [7]]).all()
 
 
 CHECKS = "access", "order=1", "uninitialised", "leaks"

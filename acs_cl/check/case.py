@@ -325,8 +325,8 @@ def _windows(
     memory: Memory, arguments: Sequence[Argument], used: Sequence[Interval]
 ) -> list[Interval]:
     """Return the bytes to compare."""
-    regions = memory.regions
-    near = {id(one.region) for one in arguments} | {id(one.region) for one in used}
+    needed = [*(one.region for one in arguments), *(one.region for one in used)]
+    regions, near = memory.beside(needed), set(map(id, needed))
     regions = [one for one in regions if id(one) in near or not _meets_any(one, regions, near)]
     if sum(region.top for region in regions) <= FULL_BYTES:
         return [Interval(region, 0, region.top) for region in regions if region.top]

@@ -233,7 +233,7 @@ class Checker:
         command, let = self._let(one)
         batch = self._batch_of(one, let)
         if batch is not None:
-            batch.before(one.command, let)
+            batch.before(one.command, one.access, let)
         handle = self._checked(one) if let is Let.NOT else self._let_through(one, command, let)
         if batch is not None and may_join:
             batch.add(handle.number, one.command, one.access, caller(), let)

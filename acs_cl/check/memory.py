@@ -284,6 +284,12 @@ class Memory:
         """Return own and foreign regions."""
         return [*self._svm, *self._buffers.values()]
 
+    def beside(self, used: Iterable[Region]) -> list[Region]:
+        """Return the regions to compare around launches that use these. Foreign memory that they do
+        not use is left alone: others may be writing to it."""
+        near = set(map(id, used))
+        return [one for one in self.regions if not one.foreign or id(one) in near]
+
     def allocated(self, number: int, block: Block, nbytes: int, kind: str, site: str) -> MemoryPart:
         """Add a base of the runtime's own."""
         if isinstance(block.memory, cl.Buffer):

@@ -127,7 +127,7 @@ class Batch:
             return not self._spoiled
         return self._ordered or checker.memory.nbytes <= KEPT_BYTES
 
-    def before(self, command: Command, let: Let) -> None:
+    def before(self, command: Command, access: Access, let: Let) -> None:
         """Keep the memory before a launch. One that is known uses no foreign memory."""
         memory = self._checker.memory
         if len(self._entries) >= MOST:
@@ -142,9 +142,9 @@ class Batch:
             self._hosts.clear()
             self._spoiled = self._doubtful = False
         kernel = None if let.is_known else plain_kernel(command)
-        if kernel is not None:
-            arguments_of(kernel, memory)  # this finds foreign ones
-        for region in memory.regions:
+        arguments = [] if kernel is None else arguments_of(kernel, memory)
+        used = [one.region for one in memory.intervals((*access.reads, *access.writes))]
+        for region in memory.beside([*used, *(one.region for one in arguments)]):
             known = self._start.get(id(region))
             if known is None or len(known) < region.top:
                 new = region.load(0, region.top).copy()

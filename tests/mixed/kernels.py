@@ -332,7 +332,7 @@ def _two_reach(v: Any, o: int, n: int, m: int, k: Any) -> Reach:
     """`shorts` and `longs`: every other element of the second argument."""
     first = 1 if v[1].dtype.itemsize == 4 else 0
     x = v[0][o : o + n]
-    return [x, v[1][2 * o + first : 2 * (o + n) - 1 + first : 2]], [x]
+    return [x, v[1][2 * o + first : 2 * (o + n) + first : 2]], [x]
 
 
 def _shorts(v: Any, o: int, n: int, m: int, k: Any) -> None:
