@@ -155,6 +155,7 @@ typedef struct {
     uint loops;                /* there is a loop: here, and below, lies what two rounds should not wait for */
     uint loop[ACS_L_RESETS];   /* the first words of a loop */
     uint n_initial, initial;   /* how many entries a round begins with, and the first of them */
+    uint at_initial, at_resets; /* where in the region all of them are, and what is put back */
 #if ACS_KEEPS_FIRST
     uint opening[ACS_RECORD_WORDS]; /* the record of that one */
 #endif
@@ -531,21 +532,33 @@ inline void acs_choose(const acs_epoch *e, __local acs_shared *shared, const acs
 }
 
 /* Begin the next round, or end the loop. By all lanes of the group that closed the round before, while
-   all others at most look for work. shared.next is what it runs then. */
+   all others at most look for work. shared.next is what it runs then. An acquire has just emptied the
+   caches, so what needs no other read is read at once, before anything is done with it. */
 ACS_COLD void acs_begin_round(__global uint *region, __global uint *block, uint tasks, uint which,
                               __local acs_shared *shared) {
     const __local uint *loop = shared->loop;
-    const uint n_resets = loop[ACS_L_N_RESETS];
-    if (n_resets && acs_load(block + ACS_B_FAULT) == 0u) { /* marks of refused counts stay */
-        const __global uint *resets = region + region[ACS_H_LOOP] + ACS_L_RESETS;
-        for (uint i = ACS_LANE; i < n_resets; i += ACS_LANES)
+    const acs_epoch epoch = acs_open(region, which);
+    const __global uint *resets = region + shared->at_resets, *initial = region + shared->at_initial;
+    const uint n_resets = loop[ACS_L_N_RESETS], first = (shared->over ? 0u : 1u) + ACS_LANE;
+    uint place = 0, value = 0, entry = 0, set = 0, rounds = 0;
+    if (ACS_LANE < n_resets) {
+        place = resets[2u * ACS_LANE];
+        value = resets[2u * ACS_LANE + 1u];
+    }
+    if (first < shared->n_initial)
+        entry = initial[first];
+    const uint fault = acs_load(block + ACS_B_FAULT);
+    if (ACS_LANE == 0u) {
+        set = acs_load((volatile __global uint *)(
+            (ulong)loop[ACS_L_FLAG + 1] << 32 | loop[ACS_L_FLAG]));
+        rounds = acs_load(block + ACS_B_ROUND);
+    }
+    if (fault == 0u && ACS_LANE < n_resets) { /* marks of refused counts stay */
+        block[ACS_B_STATE + place] = value;
+        for (uint i = ACS_LANE + ACS_LANES; i < n_resets; i += ACS_LANES)
             block[ACS_B_STATE + resets[2u * i]] = resets[2u * i + 1u];
     }
     if (ACS_LANE == 0u) {
-        volatile __global uint *flag = (volatile __global uint *)(
-            (ulong)loop[ACS_L_FLAG + 1] << 32 | loop[ACS_L_FLAG]);
-        const uint set = acs_load(flag), rounds = acs_load(block + ACS_B_ROUND);
-        const uint fault = acs_load(block + ACS_B_FAULT);
         const bool more = (set != 0u) & (rounds < loop[ACS_L_AT_MOST]) & (fault == 0u);
         if (more)
             acs_store(block + ACS_B_ROUND, rounds + 1u);
@@ -556,13 +569,11 @@ ACS_COLD void acs_begin_round(__global uint *region, __global uint *block, uint 
         shared->next = more && !shared->over ? shared->initial : ACS_NONE;
     }
     acs_wide_barrier();
-    const uint kept = shared->next != ACS_NONE;
-    if (shared->n_ready <= kept)
-        return;
-    const acs_epoch epoch = acs_open(region, which);
-    const __global uint *initial = region + region[ACS_H_INITIAL];
-    for (uint i = kept + ACS_LANE; i < shared->n_ready; i += ACS_LANES)
-        acs_publish(&epoch, initial[i]);
+    for (uint i = first; i < shared->n_ready; i += ACS_LANES) {
+        acs_publish(&epoch, entry);
+        if (i + ACS_LANES < shared->n_ready)
+            entry = initial[i + ACS_LANES];
+    }
 }
 
 #if ACS_SPAWNS
@@ -787,7 +798,9 @@ void acs_scheduler(__global uint *region, uint which, uint turns, uint polls, ul
             for (uint i = 0; i < ACS_L_RESETS; ++i)
                 shared.loop[i] = region[loop + i];
             shared.n_initial = region[ACS_H_N_INITIAL];
-            shared.initial = region[region[ACS_H_INITIAL]];
+            shared.at_initial = region[ACS_H_INITIAL];
+            shared.at_resets = loop + ACS_L_RESETS;
+            shared.initial = region[shared.at_initial];
 #if ACS_KEEPS_FIRST
             const uint first = acs_task_of(shared.initial);
             const __global uint *stored = e.records + (first < e.tasks ? first : 0u) * ACS_RECORD_WORDS;
