@@ -51,6 +51,7 @@ from .program import Program, adopted_kernel, source_text
 from .records import HostArray, Options, Plan, Report
 from .scheduler.backend import Device
 from .scheduler.policy import Choice
+from .short_moves import ShortMoves
 
 plans.use(Handle, CutHandle)
 
@@ -221,6 +222,14 @@ class Runtime:
             from .check.checker import Checker
 
             engine.check(Checker(engine, asked.check))
+        if (
+            asked.dependencies == "exact"
+            and engine.plan.backend != "emulated"
+            and engine.checker is None
+            and not engine.is_several
+        ):
+            self._moves = ShortMoves(engine)
+            engine.moves = weakref.ref(self._moves)
         engine.open()
         if asked.watchdog_s:
             from .launch.watchdog import Watchdog
@@ -272,6 +281,8 @@ class Runtime:
         if kind is Runtime and name != "_engine" and not hasattr(kind, name):
             raise AttributeError(f"a runtime has no attribute {name!r} that can be set")
         super().__setattr__(name, value)
+
+    _moves: ShortMoves | None = None
 
     @property
     def engine(self) -> Engine:

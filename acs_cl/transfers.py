@@ -1,11 +1,14 @@
 """Transfers as launches: read, write, fill, copy, host tasks, and pinned host memory.
 
-Input: arrays and host values. Output: handles. The driver copies contiguous memory. A small kernel
-copies views with gaps, so that no byte between their elements is touched.
+Input: arrays and host values. Output: handles. The driver copies contiguous memory. Short fills and
+copies are launches of kernels (`short_moves`). So are those with gaps, so that no byte between
+their elements is touched. `_elements` has the odd ones.
 
 Invariant: `write` copies host memory before the call returns, unless the caller promised not to
 change it. Host memory that `read` returns belongs to the handle until it is done.
 """
+
+# Long because: each kind of transfer ends in one of the same three ways.
 
 from __future__ import annotations
 
@@ -142,7 +145,11 @@ def fill(engine: Engine, array: Array, value: object) -> Handle:
         return _nothing(engine, "fill")
     if array.dtype.itemsize not in PATTERNS:
         return write(engine, array, element.reshape(()), True)
-    if array.contiguous:
+    is_whole, moves = array.contiguous, engine.moves()
+    handle: Handle | None = None if moves is None else moves.fill(array, element, is_whole)
+    if handle is not None:
+        return handle
+    if is_whole:
         return _move(engine, "fill", array, element)
     single = engine.new_array((1,), array.dtype)
     write(engine, single, element, True)
@@ -172,9 +179,13 @@ def copy(engine: Engine, target: Array, source: object) -> Handle:
         apart = engine.new_array(source.shape, source.dtype)
         copy(engine, apart, source)
         source = apart
-    if not (source.contiguous and target.contiguous):
-        return _elements(engine, "copy", target, source, source.strides)
-    return _move(engine, "copy", target, source)
+    is_whole, moves = source.contiguous and target.contiguous, engine.moves()
+    handle: Handle | None = None if moves is None else moves.copy(target, source, is_whole)
+    if handle is not None:
+        return handle
+    if is_whole:
+        return _move(engine, "copy", target, source)
+    return _elements(engine, "copy", target, source, source.strides)
 
 
 def host_task(

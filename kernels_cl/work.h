@@ -246,9 +246,9 @@ inline bool acs_is_like(const acs_record *r, const acs_record *other) {
              (r->local_items ^ other->local_items) | r->args | r->n_successors) == 0u);
 }
 
-/* Whether the places that a record names are inside the region. */
-inline bool acs_is_sane(const __global uint *region, const acs_record *r) {
-    const uint words = r->body >> 16, all = region[ACS_H_WORDS], edges = region[ACS_H_N_SUCCESSORS];
+/* Whether the places that a record names are inside a region of `all` words and `edges` successors. */
+inline bool acs_is_sane(uint all, uint edges, const acs_record *r) {
+    const uint words = r->body >> 16;
     return r->n_successors <= edges && r->successors <= edges - r->n_successors &&
            words <= ACS_ARGS_WORDS && r->args <= all && words <= all - r->args;
 }

@@ -7,6 +7,7 @@ are made, not when first used.
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Mapping, Sequence
 
 from ..errors import UsageError, describe
@@ -41,7 +42,7 @@ class Declarations:
                 f"kernel {kernel.name!r}: access() got {describe(function)}, expected "
                 "declarations by parameter, such as x='r', or one function"
             )
-        self._kernel = kernel
+        self._kernel = weakref.proxy(kernel)  # which has these
         self.function = function
         signature = kernel.signature
         parameters = {parameter.name: parameter for parameter in signature.parameters}

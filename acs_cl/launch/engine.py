@@ -77,6 +77,16 @@ class Calls(Transfers, Protocol):
         """Cut a launch in the way that was tuned on this device, if the library chooses the cut."""
 
 
+class Moves(Protocol):
+    """Fills and copies of few bytes that are launches of kernels."""
+
+    def fill(self, array: Any, element: Any, is_whole: bool) -> Any:
+        """Launch a fill. None: it has to be made in another way. `is_whole`: in one piece."""
+
+    def copy(self, target: Any, source: Any, is_whole: bool) -> Any:
+        """Launch a copy between arrays that share no bytes. None: as for a fill."""
+
+
 class Engine(Books):
     """Launches on one device. Arrays, kernels and handles keep it alive."""
 
@@ -88,6 +98,8 @@ class Engine(Books):
         self.calls = calls
         self.owner: Callable[[Engine], object] = _nobody
         """Returns the runtime that the program holds."""
+        self.moves: Callable[[], Moves | None] = _nothing
+        """Returns what makes short fills and copies of kernels. None: the driver makes all."""
         self.bypasses: list[OpenBypass] = []
         self.now_us: Callable[[], float] = lambda: perf_counter() * 1e6
         """Tells the time of replays, and of steps on several devices."""
@@ -608,6 +620,10 @@ class Engine(Books):
                 self.failures.poison.addressed[base.number] = whole
         if self.checker is not None:
             self.checker.data_taken(array)
+
+
+def _nothing() -> None:
+    """Return None."""
 
 
 def _nobody(engine: Engine) -> None:

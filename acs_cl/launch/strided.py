@@ -48,15 +48,15 @@ def element_kernel(
 ) -> tuple[OwnKernel, tuple[int, ...], list[object]]:
     """Return the kernel, its global size, and all its values except the two offsets (in words of
     `unit` bytes)."""
-    merged = _merge(shape, target_strides, source_strides)
-    if len(merged) > DIMENSIONS:
+    rows = merged(shape, target_strides, source_strides)
+    if len(rows) > DIMENSIONS:
         raise UsageError(
-            f"a view of shape {shape} with gaps in {len(merged)} dimensions: at most {DIMENSIONS}"
+            f"a view of shape {shape} with gaps in {len(rows)} dimensions: at most {DIMENSIONS}"
         )
-    merged += [(1, 0, 0)] * (DIMENSIONS - len(merged))
+    rows += [(1, 0, 0)] * (DIMENSIONS - len(rows))
     values: list[object] = [2, np.int32(words).tobytes()]
     size = 1
-    for dimension, (length, target, source) in enumerate(merged):
+    for dimension, (length, target, source) in enumerate(rows):
         size *= length
         numbers = (length, target // unit, source // unit)
         for place, number in enumerate(numbers):
@@ -69,18 +69,18 @@ def element_kernel(
     return kernel, (size,), values
 
 
-def _merge(
+def merged(
     shape: tuple[int, ...], target: tuple[int, ...], source: tuple[int, ...]
 ) -> list[tuple[int, int, int]]:
     """Return (length, target stride, source stride), innermost first, merged if both allow it."""
-    merged: list[tuple[int, int, int]] = []
+    rows: list[tuple[int, int, int]] = []
     for length, t, s in zip(reversed(shape), reversed(target), reversed(source), strict=True):
         if length == 1:
             continue
-        if merged:
-            inner, inner_t, inner_s = merged[-1]
+        if rows:
+            inner, inner_t, inner_s = rows[-1]
             if t == inner * inner_t and s == inner * inner_s:
-                merged[-1] = (inner * length, inner_t, inner_s)
+                rows[-1] = (inner * length, inner_t, inner_s)
                 continue
-        merged.append((length, t, s))
-    return merged
+        rows.append((length, t, s))
+    return rows

@@ -8,6 +8,7 @@ array and one that is set take the same values. Pure.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -138,7 +139,21 @@ def zero_of(dtype: DType) -> object:
 
 
 def element_of(value: Any, dtype: DType) -> HostArray:
-    """Return one element for `fill`."""
+    """Return one element for `fill`. Numbers of Python come again and again."""
+    if type(value) is int:
+        return _element_of(value, dtype)
+    if type(value) is float:  # 0.0 is equal to -0.0, and its text is not
+        return _element_of(value.hex(), dtype)
+    return _new_element(value, dtype)
+
+
+@lru_cache(256)
+def _element_of(number: int | str, dtype: DType) -> HostArray:
+    value = float.fromhex(number) if isinstance(number, str) else number
+    return _new_element(value, dtype)
+
+
+def _new_element(value: Any, dtype: DType) -> HostArray:
     try:
         if dtype.kind in "iufc":
             found = values_for(value, dtype)

@@ -83,6 +83,8 @@ def contiguous_strides(shape: Shape, itemsize: int) -> Shape:
 def is_contiguous(shape: Shape, strides: Shape, itemsize: int) -> bool:
     """Tell whether the elements lie one after another in C order. Lengths of 1 do not matter, and
     of no elements any strides do."""
+    if len(shape) == 1:
+        return strides[0] == itemsize or shape[0] < 2
     step = itemsize
     if 0 in shape:
         return True

@@ -1,0 +1,178 @@
+"""Fills and copies of few bytes, as launches of kernels.
+
+Input: arrays in one piece, and an element or a source of the same runtime. Output: the handle of a
+launch, or None: the driver moves these bytes.
+
+A driver takes several times as long for a short fill or copy as for a kernel. And the scheduler on
+the device runs kernels only, so a fill between two kernels would end an epoch, cut a recorded graph
+and take a loop from the device. Long moves stay with the driver, which may have an engine for them.
+
+Invariant: a program that moves little pays for no build. Kernels are built for a recording, which
+is replayed, and else once short moves have come often between other launches.
+"""
+
+from __future__ import annotations
+
+from threading import get_ident
+from typing import TYPE_CHECKING, NamedTuple
+
+from .devices.build import build
+from .kernel import Kernel
+from .launch.decision import LARGEST
+from .launch.strided import merged
+from .program import Program
+
+if TYPE_CHECKING:
+    from .handle import Handle
+    from .launch.engine import Engine
+    from .memory.array import Array
+    from .records import HostArray
+
+SHORT_BYTES = 1 << 16
+"""Most bytes in one piece that a kernel moves."""
+
+OFTEN = 64
+"""Short moves between other launches before a kernel is built for them."""
+
+AXES = 3
+"""Dimensions with gaps that a kernel takes."""
+
+_WORDS = {1: "uchar", 2: "ushort", 4: "uint", 8: "ulong"}
+
+GROUP, TILE = 64, 8
+"""Work-items of a group, and those along two axes of one where there are gaps. A driver that
+compiles a kernel for each size of its groups compiles these once."""
+
+_ITEM = "    const uint i = get_global_id(0);\n    if (i < n) "
+_PLACE = "x * {0}x + y * {0}y + z * {0}z"
+_ITEMS = (
+    "    const size_t x = get_global_id(0), y = get_global_id(1), z = get_global_id(2);\n"
+    "    if (x < nx && y < ny) "
+)
+_STEPS = ", int {0}x, int {0}y, int {0}z"
+
+_SOURCES = {
+    "fill": f"kernel void fill(global WORD *target, WORD value, uint n)\n{{\n{_ITEM}"
+    "target[i] = value;\n}\n",
+    "copy": f"kernel void copy(global WORD *target, global const WORD *source, uint n)\n{{\n{_ITEM}"
+    "target[i] = source[i];\n}\n",
+    "fill with gaps": "kernel void fill(global WORD *target, WORD value, uint nx, uint ny"
+    f"{_STEPS.format('t')})\n{{\n{_ITEMS}target[{_PLACE.format('t')}] = value;\n}}\n",
+    "copy with gaps": "kernel void copy(global WORD *target, global const WORD *source, uint nx, uint ny"
+    f"{_STEPS.format('t')}{_STEPS.format('s')})\n{{\n{_ITEMS}"
+    f"target[{_PLACE.format('t')}] = source[{_PLACE.format('s')}];\n}}\n",
+}
+
+_TOUCHES = {"fill": {"target": "w"}, "copy": {"target": "w", "source": "r"}}
+"""That ends poison in all of a target. It need not be inferred."""
+
+
+class ShortMoves:
+    """Makes short fills and copies of a runtime. The runtime has it, and the engine only knows it:
+    its kernels keep the engine alive."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self.kernels: dict[tuple[str, int], Kernel] = {}
+        """By what they do, and bytes of an element."""
+        self._many = self._newest = 0
+        """How many came between other launches, and the number of the newest one of all."""
+
+    def fill(self, array: Array, element: HostArray, is_whole: bool) -> Handle | None:
+        """Launch a fill. `element`: the one that is repeated. `is_whole`: the array is in one
+        piece."""
+        if is_whole:
+            kernel = self._kernel("fill", array)
+            if kernel is None:
+                return None
+            n = array.size
+            return kernel((_up(n, GROUP),), (GROUP,), array, _word(element), n)
+        gaps = _gaps(array, array)
+        kernel = None if gaps is None else self._kernel("fill with gaps", array)
+        if kernel is None or gaps is None:
+            return None
+        return kernel(gaps.whole, _TILE, array, _word(element), *gaps.sizes, *gaps.target)
+
+    def copy(self, target: Array, source: Array, is_whole: bool) -> Handle | None:
+        """Launch a copy between arrays that share no bytes. `is_whole`: both are in one piece."""
+        if source.offset % source.dtype.itemsize:
+            return None
+        if is_whole:
+            kernel = self._kernel("copy", target)
+            if kernel is None:
+                return None
+            n = target.size
+            return kernel((_up(n, GROUP),), (GROUP,), target, source, n)
+        gaps = _gaps(target, source)
+        kernel = None if gaps is None else self._kernel("copy with gaps", target)
+        if kernel is None or gaps is None:
+            return None
+        steps = *gaps.target, *gaps.source
+        return kernel(gaps.whole, _TILE, target, source, *gaps.sizes, *steps)
+
+    def _kernel(self, name: str, array: Array) -> Kernel | None:
+        """Return the kernel for such an array. None: the driver moves it, or no build is worth it
+        yet. The driver moves nothing with gaps."""
+        nbytes = array.dtype.itemsize
+        if array.offset % nbytes or nbytes not in _WORDS:
+            return None
+        is_whole = name in _TOUCHES
+        if is_whole and array.size * nbytes > SHORT_BYTES:
+            return None
+        kernel = self.kernels.get((name, nbytes))
+        if kernel is None and not (is_whole and self._is_rare()):
+            engine, text = self._engine, _SOURCES[name].replace("WORD", _WORDS[nbytes])
+            program = Program(engine, build(engine.context, engine.device, text, ()), text, ())
+            kernel = program[name.split()[0]]
+            kernel.access(**_TOUCHES[kernel.name])
+            self.kernels[name, nbytes] = kernel
+        return kernel
+
+    def _is_rare(self) -> bool:
+        engine = self._engine
+        number = engine.table.number + 1
+        self._many += number > self._newest + 1
+        self._newest = number
+        return self._many <= OFTEN and engine.recorders.get(get_ident()) is None
+
+
+_TILE = TILE, TILE, 1
+
+
+def _up(n: int, to: int) -> int:
+    return -(-n // to) * to
+
+
+def _word(element: HostArray) -> object:
+    """Return the bytes of an element as a number."""
+    return element.view(f"u{element.dtype.itemsize}")[0]
+
+
+class Gaps(NamedTuple):
+    """How a kernel counts elements: the size of a launch in whole groups, elements along the first
+    two axes, and steps between elements along each."""
+
+    whole: tuple[int, ...]
+    sizes: tuple[int, ...]
+    target: tuple[int, ...]
+    source: tuple[int, ...]
+
+
+def _gaps(target: Array, source: Array) -> Gaps | None:
+    """Return how a kernel counts the elements of two views. None: it has too few dimensions for
+    them, or one of them goes backwards."""
+    nbytes = target.dtype.itemsize
+    rows = merged(target.shape, target.strides, source.strides)
+    steps = [step for _, *both in rows for step in both]
+    if len(rows) > AXES or any(
+        step % nbytes or not 0 < step <= nbytes * LARGEST for step in steps
+    ):
+        return None
+    rows += [(1, 0, 0)] * (AXES - len(rows))
+    x, y, z = (length for length, _, _ in rows)
+    return Gaps(
+        (_up(x, TILE), _up(y, TILE), z),
+        (x, y),
+        tuple(step // nbytes for _, step, _ in rows),
+        tuple(step // nbytes for _, _, step in rows),
+    )

@@ -1,0 +1,188 @@
+"""Short fills and copies, which are launches of kernels: same bytes, same meaning, no cut."""
+
+from __future__ import annotations
+
+import gc
+import random
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pyopencl as cl
+import pytest
+
+import acs_cl as acs
+from acs_cl.short_moves import OFTEN, SHORT_BYTES
+
+SOURCE = """
+kernel void up(global float *x) { x[get_global_id(0)] += 1; }
+kernel void sum(global const float *x, global float *y) { y[get_global_id(0)] += x[get_global_id(0)]; }
+kernel void count(global int *left, global int *go) { *left -= 1; *go = *left > 0; }
+"""
+BACKENDS = "serial", "out_of_order", "lanes", "device", "auto"
+SHAPES = (1,), (5,), (64,), (8, 8), (3, 5), (4, 1, 6), (2, 3, 4, 5), (0,), (1, 1)
+DTYPES = "?", "i1", "u2", "f2", "i4", "f4", "u8", "f8", "c8", "c16", "M8[s]", "S3"
+STEPS = slice(None), slice(1, None), slice(None, None, 2), slice(1, None, 3), slice(None, None, -1)
+
+
+def element(choose: random.Random, dtype: np.dtype[Any]) -> Any:
+    """A value of the dtype."""
+    if dtype.kind in "MS":
+        return np.frombuffer(choose.randbytes(dtype.itemsize), dtype)[0]
+    return dtype.type(choose.choice([0, 1, 3, 0.5, -1] if dtype.kind in "fc" else [0, 1, 3]))
+
+
+def moves(rt: acs.Runtime, choose: random.Random) -> list[tuple[Any, Any]]:
+    """Make fills and copies between views of arrays of one dtype; the arrays, with their values."""
+    dtype, shape = np.dtype(choose.choice(DTYPES)), choose.choice(SHAPES)
+    arrays = [(rt.zeros(shape, dtype), np.zeros(shape, dtype)) for _ in range(2)]
+    arrays.append((rt.zeros(257, dtype), np.zeros(257, dtype)))
+    for _ in range(6):
+        index = tuple(choose.choice(STEPS if length > 1 else STEPS[:1]) for length in shape)
+        (one, first), (two, second) = choose.sample(arrays[:2], 2)
+        at = choose.randrange(8)
+        if choose.random() < 0.5:
+            value = element(choose, dtype)
+            one[index].fill(value)
+            first[index] = value
+            arrays[2][0][at : 2 * at].fill(value)
+            arrays[2][1][at : 2 * at] = value
+        else:
+            one[index].copy_from(two[index])
+            first[index] = second[index]
+            arrays[2][0][at : at + 8].copy_from(arrays[2][0][100:116:2])
+            arrays[2][1][at : at + 8] = arrays[2][1][100:116:2]
+    return arrays
+
+
+@pytest.mark.parametrize(
+    ("backend", "memory"),
+    [(one, "svm") for one in BACKENDS] + [(one, "buffers") for one in BACKENDS[:3]],
+)
+def test_moves_are_those_of_numpy(
+    device: cl.Device, scheduler: None, backend: str, memory: str
+) -> None:
+    """Views of all kinds, new and recorded."""
+    choose = random.Random(f"{backend} {memory}")
+    with acs.Runtime(device, backend=backend, memory=memory) as rt:
+        for _ in range(25):
+            seed = choose.random()
+            found = moves(rt, random.Random(seed))
+            with rt.record() as graph:
+                recorded = moves(rt, random.Random(seed))
+            graph.replay()
+            graph.replay()
+            for (array, values), (again, _) in zip(found, recorded, strict=True):
+                assert array.get().tobytes() == values.tobytes()
+                assert again.get().tobytes() == values.tobytes()
+
+
+FILLED: dict[str, Callable[[Any, Any], Any]] = {
+    "fill": lambda x, y: y.fill(2),
+    "copy": lambda x, y: y.copy_from(x),
+    "fill with gaps": lambda x, y: y[::2].fill(2),
+    "copy with gaps": lambda x, y: y[1::2].copy_from(x[::2]),
+}
+
+
+@pytest.mark.parametrize("what", FILLED)
+def test_a_move_cuts_no_recorded_graph(device: cl.Device, scheduler: None, what: str) -> None:
+    """It was launched by the host, between two segments."""
+    with acs.Runtime(device, backend="device") as rt:
+        prog, x, y = rt.build(SOURCE), rt.zeros(64), rt.zeros(64)
+        with rt.record() as graph:
+            for _ in range(3):
+                prog.up((64,), None, x)
+                FILLED[what](x, y)
+                prog.sum((64,), None, x, y)
+        rt.prebuild()
+        graph.replay().wait()
+        before = rt.stats()["segments"]
+        graph.replay().wait()
+        assert rt.stats()["segments"] - before == 1
+
+
+def test_the_device_runs_a_loop_with_moves(device: cl.Device, scheduler: None) -> None:
+    """The host drove it."""
+    with acs.Runtime(device, backend="device") as rt:
+        prog, x, y = rt.build(SOURCE), rt.zeros(64), rt.zeros(64)
+        left, go = rt.array([7], "i4"), rt.array([1], "i4")
+        with rt.record() as graph:
+            prog.up((64,), None, x)
+            y.fill(5)
+            y[::4].copy_from(x[:16])
+            prog.count((1,), None, left, go)
+        rt.prebuild()
+        handle = graph.replay(while_=go, at_most=100)
+        handle.wait()
+        assert handle.rounds == 7
+        expected = np.full(64, 5, "f4")
+        expected[::4] = 7
+        assert (y.get() == expected).all()
+        assert "the device itself reads the word" in str(handle.explain())
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_moves_end_poison(device: cl.Device, scheduler: None, backend: str) -> None:
+    """By a kernel that is known to write all of its target. Other kernels may leave bytes."""
+
+    def fails(*_: object) -> None:
+        raise RuntimeError("planted")
+
+    with acs.Runtime(device, backend=backend) as rt:
+        x, source = rt.zeros((8, 8)), rt.array(np.arange(64, dtype="f4").reshape(8, 8))
+        ends: list[Callable[[], Any]] = [
+            lambda: x.fill(1),
+            lambda: x.copy_from(source),
+            lambda: (x[:4].fill(1), x[4:, :3].fill(1), x[4:, 3:].copy_from(source[4:, 3:])),
+            lambda: (x[:, ::2].copy_from(source[:, ::2]), x[:, 1::2].fill(3)),
+        ]
+        for end in ends:
+            for is_recorded in (True, False):
+                with pytest.raises(RuntimeError, match="planted"):
+                    rt.call(fails, writes=[x]).wait()
+                if is_recorded:
+                    with rt.record() as graph:
+                        end()
+                    graph.replay()
+                else:
+                    end()
+                x.get()
+
+
+def test_a_program_that_moves_little_builds_nothing(device: cl.Device) -> None:
+    """New arrays are filled one behind the other. Long moves are the driver's."""
+    with acs.Runtime(device) as rt:
+        kernels: Any = rt.engine.moves()
+        prog = rt.build(SOURCE)
+        arrays = [rt.zeros(64) for _ in range(2 * OFTEN)]
+        long = rt.zeros(SHORT_BYTES // 4 + 1)
+        for _ in range(2 * OFTEN):
+            prog.up((64,), None, arrays[0])
+            long.fill(3)
+        assert not kernels.kernels
+        for _ in range(OFTEN + 1):
+            prog.up((64,), None, arrays[0])
+            arrays[1].fill(3)
+        assert list(kernels.kernels) == [("fill", 4)]
+        assert (arrays[1].get() == 3).all()
+        assert (long.get() == 3).all()
+
+
+def test_the_kernels_of_moves_keep_no_runtime_alive(device: cl.Device) -> None:
+    """The runtime has them: the engine, which they keep, only knows them."""
+
+    def used() -> weakref.ref[Any]:
+        rt = acs.Runtime(device)
+        x = rt.zeros((8, 8))
+        x[:, 1].fill(3)
+        assert x.get()[3, 1] == 3
+        return weakref.ref(rt.engine)
+
+    gc.collect()
+    gc.disable()
+    try:
+        assert used()() is None
+    finally:
+        gc.enable()
