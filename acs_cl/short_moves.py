@@ -16,10 +16,11 @@ from __future__ import annotations
 from threading import get_ident
 from typing import TYPE_CHECKING, NamedTuple
 
-from .devices.build import build
+from .devices.build import build, driver_options
 from .kernel import Kernel
 from .launch.decision import LARGEST
 from .launch.strided import merged
+from .opencl_c.kernel_files import kernel_source
 from .program import Program
 
 if TYPE_CHECKING:
@@ -35,33 +36,14 @@ OFTEN = 64
 """Short moves between other launches before a kernel is built for them."""
 
 AXES = 3
-"""Dimensions with gaps that a kernel takes."""
-
-_WORDS = {1: "uchar", 2: "ushort", 4: "uint", 8: "ulong"}
+"""Dimensions with gaps that a kernel counts."""
 
 GROUP, TILE = 64, 8
 """Work-items of a group, and those along two axes of one where there are gaps. A driver that
 compiles a kernel for each size of its groups compiles these once."""
+_TILE = TILE, TILE, 1
 
-_ITEM = "    const uint i = get_global_id(0);\n    if (i < n) "
-_PLACE = "x * {0}x + y * {0}y + z * {0}z"
-_ITEMS = (
-    "    const size_t x = get_global_id(0), y = get_global_id(1), z = get_global_id(2);\n"
-    "    if (x < nx && y < ny) "
-)
-_STEPS = ", int {0}x, int {0}y, int {0}z"
-
-_SOURCES = {
-    "fill": f"kernel void fill(global WORD *target, WORD value, uint n)\n{{\n{_ITEM}"
-    "target[i] = value;\n}\n",
-    "copy": f"kernel void copy(global WORD *target, global const WORD *source, uint n)\n{{\n{_ITEM}"
-    "target[i] = source[i];\n}\n",
-    "fill with gaps": "kernel void fill(global WORD *target, WORD value, uint nx, uint ny"
-    f"{_STEPS.format('t')})\n{{\n{_ITEMS}target[{_PLACE.format('t')}] = value;\n}}\n",
-    "copy with gaps": "kernel void copy(global WORD *target, global const WORD *source, uint nx, uint ny"
-    f"{_STEPS.format('t')}{_STEPS.format('s')})\n{{\n{_ITEMS}"
-    f"target[{_PLACE.format('t')}] = source[{_PLACE.format('s')}];\n}}\n",
-}
+_WORDS = {1: "uchar", 2: "ushort", 4: "uint", 8: "ulong"}
 
 _TOUCHES = {"fill": {"target": "w"}, "copy": {"target": "w", "source": "r"}}
 """That ends poison in all of a target. It need not be inferred."""
@@ -73,8 +55,8 @@ class ShortMoves:
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
-        self.kernels: dict[tuple[str, int], Kernel] = {}
-        """By what they do, and bytes of an element."""
+        self.kernels: dict[tuple[str, int, bool], Kernel] = {}
+        """By name, bytes of an element, and whether it is for one piece."""
         self._many = self._newest = 0
         """How many came between other launches, and the number of the newest one of all."""
 
@@ -82,13 +64,13 @@ class ShortMoves:
         """Launch a fill. `element`: the one that is repeated. `is_whole`: the array is in one
         piece."""
         if is_whole:
-            kernel = self._kernel("fill", array)
+            kernel = self._kernel("fill", array, True)
             if kernel is None:
                 return None
             n = array.size
             return kernel((_up(n, GROUP),), (GROUP,), array, _word(element), n)
         gaps = _gaps(array, array)
-        kernel = None if gaps is None else self._kernel("fill with gaps", array)
+        kernel = None if gaps is None else self._kernel("fill", array, False)
         if kernel is None or gaps is None:
             return None
         return kernel(gaps.whole, _TILE, array, _word(element), *gaps.sizes, *gaps.target)
@@ -98,45 +80,48 @@ class ShortMoves:
         if source.offset % source.dtype.itemsize:
             return None
         if is_whole:
-            kernel = self._kernel("copy", target)
+            kernel = self._kernel("copy", target, True)
             if kernel is None:
                 return None
             n = target.size
             return kernel((_up(n, GROUP),), (GROUP,), target, source, n)
         gaps = _gaps(target, source)
-        kernel = None if gaps is None else self._kernel("copy with gaps", target)
+        kernel = None if gaps is None else self._kernel("copy", target, False)
         if kernel is None or gaps is None:
             return None
         steps = *gaps.target, *gaps.source
         return kernel(gaps.whole, _TILE, target, source, *gaps.sizes, *steps)
 
-    def _kernel(self, name: str, array: Array) -> Kernel | None:
+    def _kernel(self, name: str, array: Array, is_whole: bool) -> Kernel | None:
         """Return the kernel for such an array. None: the driver moves it, or no build is worth it
         yet. The driver moves nothing with gaps."""
         nbytes = array.dtype.itemsize
         if array.offset % nbytes or nbytes not in _WORDS:
             return None
-        is_whole = name in _TOUCHES
         if is_whole and array.size * nbytes > SHORT_BYTES:
             return None
-        kernel = self.kernels.get((name, nbytes))
+        kernel = self.kernels.get((name, nbytes, is_whole))
         if kernel is None and not (is_whole and self._is_rare()):
-            engine, text = self._engine, _SOURCES[name].replace("WORD", _WORDS[nbytes])
-            program = Program(engine, build(engine.context, engine.device, text, ()), text, ())
-            kernel = program[name.split()[0]]
-            kernel.access(**_TOUCHES[kernel.name])
-            self.kernels[name, nbytes] = kernel
+            self._build(nbytes, is_whole)
+            kernel = self.kernels[name, nbytes, is_whole]
         return kernel
 
+    def _build(self, nbytes: int, is_whole: bool) -> None:
+        engine, text = self._engine, kernel_source("moves.cl")
+        macros = [f"-DWORD={_WORDS[nbytes]}"] + ([] if is_whole else ["-DGAPS"])
+        options = driver_options(engine.context, macros)
+        native = build(engine.context, engine.device, text, options)
+        program = Program(engine, native, text, options)
+        for name, touches in _TOUCHES.items():
+            self.kernels[name, nbytes, is_whole] = program[name].access(**touches)
+
     def _is_rare(self) -> bool:
+        """Tell whether moves come so seldom that the driver makes this one."""
         engine = self._engine
         number = engine.table.number + 1
         self._many += number > self._newest + 1
         self._newest = number
         return self._many <= OFTEN and engine.recorders.get(get_ident()) is None
-
-
-_TILE = TILE, TILE, 1
 
 
 def _up(n: int, to: int) -> int:
@@ -164,9 +149,7 @@ def _gaps(target: Array, source: Array) -> Gaps | None:
     nbytes = target.dtype.itemsize
     rows = merged(target.shape, target.strides, source.strides)
     steps = [step for _, *both in rows for step in both]
-    if len(rows) > AXES or any(
-        step % nbytes or not 0 < step <= nbytes * LARGEST for step in steps
-    ):
+    if len(rows) > AXES or any(step % nbytes or not 0 < step <= nbytes * LARGEST for step in steps):
         return None
     rows += [(1, 0, 0)] * (AXES - len(rows))
     x, y, z = (length for length, _, _ in rows)
