@@ -45,7 +45,7 @@ def moves(rt: acs.Runtime, choose: random.Random) -> list[tuple[Any, Any]]:
         at = choose.randrange(8)
         if choose.random() < 0.5:
             value = element(choose, dtype)
-            one[index].fill(value)
+            (one[index].set if choose.random() < 0.3 else one[index].fill)(value)
             first[index] = value
             arrays[2][0][at : 2 * at].fill(value)
             arrays[2][1][at : 2 * at] = value
@@ -122,6 +122,32 @@ def test_the_device_runs_a_loop_with_moves(device: cl.Device, scheduler: None) -
         expected[::4] = 7
         assert (y.get() == expected).all()
         assert "the device itself reads the word" in str(handle.explain())
+
+
+def test_an_element_that_is_set_between_kernels_is_a_task(
+    device: cl.Device, scheduler: None
+) -> None:
+    """A flag, a count or a number of a step. Lanes ran it, and the epoch was cut."""
+    with acs.Runtime(device, backend="device") as rt:
+        prog, x, y = rt.build(SOURCE), rt.zeros(64), rt.zeros(64)
+        prog.up((64,), None, x)
+        prog.sum((64,), None, x, y)
+        rt.finish()
+        rt.prebuild()
+        for _ in range(OFTEN + 9):
+            prog.up((64,), None, x)
+            x[3:4].set([5])
+            y.set(2)
+            prog.sum((64,), None, x, y)
+        rt.prebuild()
+        rt.finish()
+        before = rt.stats()["scheduler"]["tasks"]
+        for step in range(10):
+            prog.up((64,), None, x)
+            x[3:4].set([step])
+            prog.sum((64,), None, x, y)
+        assert y.get()[3] == 2 + 5 + sum(range(10))
+        assert rt.stats()["scheduler"]["tasks"] - before == 30
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
