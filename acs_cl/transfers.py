@@ -114,7 +114,7 @@ def write(engine: Engine, array: Array, source: object, copied: bool) -> Handle:
     moves = engine.moves() if copied and host.size == 1 else None
     if moves is not None:
         element = converted(host, array.dtype).reshape(1)
-        handle: Handle | None = moves.fill(array, element, array.contiguous)
+        handle = moves.fill(array, element, array.contiguous)
         if handle is not None:
             return handle
     ready = converted(fitting, array.dtype)
@@ -153,7 +153,7 @@ def fill(engine: Engine, array: Array, value: object) -> Handle:
     if array.dtype.itemsize not in PATTERNS:
         return write(engine, array, element.reshape(()), True)
     is_whole, moves = array.contiguous, engine.moves()
-    handle: Handle | None = None if moves is None else moves.fill(array, element, is_whole)
+    handle = None if moves is None else moves.fill(array, element, is_whole)
     if handle is not None:
         return handle
     if is_whole:
@@ -187,7 +187,7 @@ def copy(engine: Engine, target: Array, source: object) -> Handle:
         copy(engine, apart, source)
         source = apart
     is_whole, moves = source.contiguous and target.contiguous, engine.moves()
-    handle: Handle | None = None if moves is None else moves.copy(target, source, is_whole)
+    handle = None if moves is None else moves.copy(target, source, is_whole)
     if handle is not None:
         return handle
     if is_whole:

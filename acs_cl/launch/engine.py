@@ -32,7 +32,7 @@ from ..host.threads import Poller, on_host_task
 from ..memory.array import Array, Transfers
 from ..memory.blocks import Base
 from ..memory.views import contiguous_strides
-from ..records import Access, Command, DType, Span, interval
+from ..records import Access, Command, DType, HostArray, Span, interval
 from . import bases, waits
 from .backend import Backend, Ended
 from .books import Books, ForeignEvents, Parts
@@ -80,10 +80,10 @@ class Calls(Transfers, Protocol):
 class Moves(Protocol):
     """Fills and copies of few bytes that are launches of kernels."""
 
-    def fill(self, array: Any, element: Any, is_whole: bool) -> Any:
+    def fill(self, array: Array, element: HostArray, is_whole: bool) -> Handle | None:
         """Launch a fill. None: it has to be made in another way. `is_whole`: in one piece."""
 
-    def copy(self, target: Any, source: Any, is_whole: bool) -> Any:
+    def copy(self, target: Array, source: Array, is_whole: bool) -> Handle | None:
         """Launch a copy between arrays that share no bytes. None: as for a fill."""
 
 
