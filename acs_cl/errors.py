@@ -20,9 +20,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from operator import index
-from typing import NamedTuple, NoReturn, cast
+from typing import NoReturn, cast
 
 import numpy as np
+
+from .records import NamedTuple
 
 
 class AcsError(Exception):

@@ -18,7 +18,7 @@ import struct
 import weakref
 from functools import partial
 from math import prod
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import pyopencl as cl
 
@@ -43,7 +43,7 @@ from .launch.observers import Cutting
 from .launch.several_handles import CutHandle
 from .launch.sizes import Sizing, Unsuitable, may_have_rests
 from .plans import Asked, plan_bands, plan_counted, plan_launches
-from .records import Access, Sizes, Span, interval
+from .records import Access, NamedTuple, Sizes, Span, interval
 from .versions import Versions
 
 if TYPE_CHECKING:

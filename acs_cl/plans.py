@@ -10,7 +10,7 @@ does not cover comes to Python.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import pyopencl as cl
@@ -21,6 +21,7 @@ from .access.cuts import asked
 from .conditions import Deciding, size
 from .launch.backend import ALL, NO_ITEMS, Lease
 from .memory.array import Array
+from .records import NamedTuple
 from .scheduler.layout import INLINE_BYTES, MOST_ARGS_BYTES, RECORD_BYTES
 from .versions import RuntimeKernel
 

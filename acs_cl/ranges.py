@@ -7,13 +7,12 @@ and `merged` are the core's (`_core/hazards/span.hpp`); emu/reference/ranges.py 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from . import core
-from .records import EVERYTHING, Span
+from .records import EVERYTHING, NamedTuple, Span
 
 Rectangle = tuple[int, int, int, int]
 """Start, pitch, rows and width, without a base."""

@@ -6,10 +6,15 @@ runtime works. Records are named tuples: cheap to make on the hot path, compared
 changed after they are made.
 """
 
+# Long because: it has the records that all stages share, and what named tuples are made of.
+
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from collections import _tuplegetter  # type: ignore[attr-defined]
+from collections.abc import Iterable, Sequence
+from functools import cache
+from types import CodeType, FunctionType
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import numpy as np
 
@@ -40,6 +45,69 @@ APART = 1 << 40
 
 STAGING = 1 << 60
 """The first number of staging memory, through which copies between devices go."""
+
+
+if TYPE_CHECKING:
+    from typing import NamedTuple as NamedTuple
+else:
+
+    class _Record(tuple):
+        """What all named tuples share."""
+
+        __slots__ = ()
+
+        @classmethod
+        def _make(cls, values: Iterable[object]) -> _Record:
+            return cls(*values)
+
+        def _asdict(self) -> dict[str, object]:
+            return dict(zip(self._fields, self, strict=True))
+
+        def _replace(self, /, **changes: object) -> _Record:
+            made = _new(type(self), map(changes.pop, self._fields, self))
+            if changes:
+                raise ValueError(f"{type(self).__name__} has no fields {sorted(changes)}")
+            return made
+
+        def __repr__(self) -> str:
+            values = map("{}={!r}".format, self._fields, self)
+            return f"{type(self).__name__}({', '.join(values)})"
+
+        def __getnewargs__(self) -> tuple[object, ...]:
+            return tuple(self)
+
+    class _RecordMaker(type):
+        """Makes the class of a named tuple of what its body says.
+
+        The classes of `typing.NamedTuple` do the same. But each of them compiles its annotations
+        and its methods anew, which takes fifteen times as long. A program imports a hundred.
+        """
+
+        def __new__(kind, name: str, bases: object, body: dict[str, object]) -> type:
+            fields = tuple(body.get("__annotations__", ()))
+            defaults = {field: body[field] for field in fields if field in body}
+            if tuple(defaults) != fields[len(fields) - len(defaults) :]:
+                raise TypeError(f"{name}: fields without a default come first")
+            made = FunctionType(
+                _code_for(len(fields)).replace(co_varnames=("_cls", *fields)),
+                {"_new": _new},
+                "__new__",
+                tuple(defaults.values()),
+            )
+            made.__qualname__ = f"{name}.__new__"
+            places = {field: _tuplegetter(at, None) for at, field in enumerate(fields)}
+            own = {"__new__": made, "__slots__": (), "_fields": fields, "__match_args__": fields}
+            return type(name, (_Record,), body | places | own)
+
+    _new = tuple.__new__
+
+    @cache
+    def _code_for(count: int) -> CodeType:
+        """Compile the `__new__` of a tuple of `count` fields, whose names are put in later."""
+        words = "".join(f"_{at}, " for at in range(count))
+        return eval(f"lambda _cls, {words}: _new(_cls, ({words}))").__code__
+
+    NamedTuple = type.__new__(_RecordMaker, "NamedTuple", (), {})
 
 
 def base_text(base: int) -> str:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pyopencl as cl
@@ -21,7 +21,7 @@ import pyopencl as cl
 from .. import core
 from ..errors import UsageError, describe
 from ..memory.array import Array, Home
-from ..records import EVERYTHING, Access, Span, interval
+from ..records import EVERYTHING, Access, NamedTuple, Span, interval
 
 ADDRESS_SPACE = -1
 """Base number of memory of the program's, shared or its own. Its spans start at addresses."""

@@ -12,13 +12,13 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 from acs_cl import core
 
 from ..host.environment import variable
 from ..ranges import Rectangle
-from ..records import Access, Sizes, Span
+from ..records import Access, NamedTuple, Sizes, Span
 from . import scalars
 from .needed import Number, needed
 from .signature import Parameter, Signature

@@ -15,10 +15,10 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from math import gcd, prod
-from typing import Any, NamedTuple
+from typing import Any
 
 from ..errors import UsageError, whole
-from ..records import Access
+from ..records import Access, NamedTuple
 from .bands import MOST_BANDS, Groups, box_of, run_length, tiles
 
 MOST_ROWS = (1 << 31) - 1

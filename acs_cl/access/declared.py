@@ -18,11 +18,13 @@ import operator
 import re
 from collections.abc import Callable, Mapping, Sequence
 from keyword import iskeyword
-from typing import NamedTuple, NoReturn
+from typing import NoReturn
 
 from acs_cl.access.scalars import code
 from acs_cl.access.signature import Parameter
 from acs_cl.ranges import Rectangle, exact_rectangle
+
+from ..records import NamedTuple
 
 Affine = tuple[int, int, int, int]  # a constant and the factors of gid0, gid1, gid2
 Values = Mapping[str, int]

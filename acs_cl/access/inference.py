@@ -17,13 +17,15 @@ import json
 import re
 import threading
 from collections import OrderedDict
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from acs_cl.access.signature import Parameter, Signature
 from acs_cl.devices import facts
 from acs_cl.devices.facts import CannotParse, DeviceFacts, may_include
 from acs_cl.opencl_c import cache
 from acs_cl.opencl_c.parse import included
+
+from ..records import NamedTuple
 
 if TYPE_CHECKING:
     import pyopencl as cl

@@ -12,9 +12,10 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from acs_cl.opencl_c.outlines import Operation, OutlinedFunction
+
+from ..records import NamedTuple
 
 _PLAIN = frozenset({"c", "b", "cmp", "neg", "~", "!", "mm", "clamp", "24", "q", "+", "in"})
 """Operations that only give a value. They are needed if their value is."""

@@ -5,9 +5,9 @@ These are only the records. `inference` makes them, and is loaded when the first
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from acs_cl.opencl_c.outlines import Outline
+
+from ..records import NamedTuple
 
 DEPENDENCIES = ("exact", "with-const", "no-const")
 """What a launch touches of an argument. 'exact': what its kernel reads and writes there.

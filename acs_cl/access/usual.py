@@ -19,7 +19,6 @@ is told of, since it may end the process. None is one that the program asked for
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import pyopencl as cl
 
@@ -27,7 +26,7 @@ from ..devices.driver import is_svm
 from ..errors import CheckWarning, UsageError, describe
 from ..host.call_sites import warn_there
 from ..memory.array import Array
-from ..records import Span
+from ..records import NamedTuple, Span
 from . import arguments, hints, scalars
 from .binder import Outside
 from .called import Arguments, Called

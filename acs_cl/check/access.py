@@ -12,10 +12,9 @@ Any other kernel is run again from the same bytes before it is accused.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from ..errors import Finding
-from ..records import Access
+from ..records import Access, NamedTuple
 from .case import Case, Spot, Trial
 from .findings import READ, WRITE, Who, finding
 from .naming import listed, where_of

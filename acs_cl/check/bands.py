@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import pyopencl as cl
 
 from ..launch import parts
 from ..launch.commands import KernelCommand
-from ..records import Access
+from ..records import Access, NamedTuple
 
 if TYPE_CHECKING:
     from ..launch.engine import Engine

@@ -17,7 +17,6 @@ from __future__ import annotations
 import re
 import struct
 from collections.abc import Callable
-from typing import NamedTuple
 
 import numpy as np
 import pyopencl as cl
@@ -27,7 +26,7 @@ from ..errors import Finding
 from ..launch.commands import KernelCommand
 from ..launch.decision import Cell, DecidedCommand
 from ..opencl_c.variants import strays
-from ..records import EVERYTHING, Access, Command
+from ..records import EVERYTHING, Access, Command, NamedTuple
 from .case import Argument, Case
 from .findings import READ, WRITE, Who, finding
 from .memory import Memory

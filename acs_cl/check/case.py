@@ -14,13 +14,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pyopencl as cl
 
 from ..access.signature import Signature
+from ..records import NamedTuple
 from .memory import (
     Interval,
     Memory,

@@ -20,7 +20,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from threading import get_ident
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import pyopencl as cl
 
@@ -39,7 +39,7 @@ from ..launch.foreign_events import comes
 from ..launch.waits import wait
 from ..memory.array import Array
 from ..memory.blocks import Base, Block
-from ..records import EVERYTHING, Access, Command, DType, Modes, Report
+from ..records import EVERYTHING, Access, Command, DType, Modes, NamedTuple, Report
 from .access import Matters, judged, read, stray_read, stray_write, wrote
 from .bands import CheckedBand, parts_of
 from .bounds import Bounds

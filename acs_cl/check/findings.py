@@ -8,9 +8,10 @@ from __future__ import annotations
 import warnings
 from collections import deque
 from collections.abc import Sequence
-from typing import NamedTuple, NoReturn
+from typing import NoReturn
 
 from ..errors import CheckError, CheckWarning, Finding
+from ..records import NamedTuple
 
 MOST_SAID = 100
 """Most texts of findings that are kept."""

@@ -16,12 +16,11 @@ import threading
 import weakref
 import zlib
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import pyopencl as cl
 
 from ..errors import Finding
-from ..records import HostArray
+from ..records import HostArray, NamedTuple
 from .case import Argument
 from .findings import ALIAS, FREED, HOST, Where, Who, finding
 from .memory import BufferRegion, Interval, Region

@@ -17,7 +17,7 @@ import ctypes
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from operator import attrgetter
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -28,7 +28,7 @@ from ..devices import driver
 from ..devices.driver import Place
 from ..memory.blocks import Block
 from ..ranges import intervals
-from ..records import EVERYTHING, Access, Span
+from ..records import EVERYTHING, Access, NamedTuple, Span
 from .patterns import Bytes, swapped
 
 Each = TypeVar("Each", np.uint8, np.bool_)

@@ -19,7 +19,7 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from heapq import heappop, heappush
 from random import Random
-from typing import Any, NamedTuple
+from typing import Any
 from zlib import crc32
 
 import pyopencl as cl
@@ -33,7 +33,7 @@ from ..launch.commands import (
     TransferCommand,
 )
 from ..launch.decision import DecidedCommand, plain_kernel
-from ..records import EVERYTHING, Access, Command, HostArray, Span
+from ..records import EVERYTHING, Access, Command, HostArray, NamedTuple, Span
 from . import findings
 from .access import judged
 from .case import Case

@@ -14,7 +14,6 @@ from __future__ import annotations
 import contextlib
 import struct
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
 import pyopencl as cl
@@ -27,7 +26,7 @@ from ..errors import BuildError
 from ..launch.commands import KernelCommand
 from ..opencl_c.parse.nodes import TOO_DEEP
 from ..opencl_c.variants.watched import Watched, watching
-from ..records import Access, Span
+from ..records import Access, NamedTuple, Span
 from .case import Argument
 from .memory import Memory
 from .naming import arguments_of, place_of, signature_of, token_of

@@ -18,14 +18,14 @@ import weakref
 from collections.abc import Callable, Iterator, Sequence
 from math import prod
 from threading import get_ident
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyopencl as cl
 from pyopencl import _cl, invoker
 
 from .. import core
-from ..records import DType, HostArray
+from ..records import DType, HostArray, NamedTuple
 
 _invoker: Any = invoker
 

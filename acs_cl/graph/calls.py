@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pyopencl as cl
@@ -25,7 +25,7 @@ from ..launch.observers import Cutting
 from ..memory.array import Array
 from ..memory.blocks import Base
 from ..ranges import covers, intervals
-from ..records import EVERYTHING, Access, Command, HostArray, Span, interval
+from ..records import EVERYTHING, Access, Command, HostArray, NamedTuple, Span, interval
 
 Change = Callable[[Array], Array]
 

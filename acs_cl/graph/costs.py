@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from math import prod
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import pyopencl as cl
 
@@ -20,7 +20,7 @@ from ..devices.probe.balance import Balance
 from ..launch.commands import KernelCommand
 from ..observe.commands import sizes_of
 from ..ranges import merged
-from ..records import EVERYTHING, Access, Command, Pair
+from ..records import EVERYTHING, Access, Command, NamedTuple, Pair
 from ..scheduler.orders import Work
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ from contextlib import contextmanager
 from functools import partial
 from math import prod
 from pathlib import Path
-from typing import IO, Any, NamedTuple, TypeVar
+from typing import IO, Any, TypeVar
 
 import numpy as np
 import pyopencl as cl
@@ -31,7 +31,7 @@ import pyopencl as cl
 from ..access.cuts import policy
 from ..errors import UsageError, describe
 from ..launch import spawning
-from ..records import DType
+from ..records import DType, NamedTuple
 
 VERSION = 1
 

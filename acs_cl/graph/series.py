@@ -9,13 +9,12 @@ Invariant: a series crosses no border of a loop.
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Sequence
-from typing import NamedTuple
 
 from .. import core
 from ..errors import UsageError
 from ..launch.commands import KernelCommand
 from ..launch.decision import DecidedCommand
-from ..records import Access, Command
+from ..records import Access, Command, NamedTuple
 from ..scheduler.cutting import TOO_FEW, Single
 from .calls import name_in_graph
 

@@ -15,13 +15,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from time import perf_counter
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
 from .. import core
 from ..access.cuts import EARLY, Policy, Row
-from ..records import HostArray, Pair
+from ..records import HostArray, NamedTuple, Pair
 from .calls import Call
 from .contents import Contents
 from .kept_tunings import LANES, bands_of, keep_cuts, keep_order

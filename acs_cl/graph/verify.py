@@ -7,9 +7,9 @@ do not keep program order are a fault of this library.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
 
 from ..errors import InternalError
+from ..records import NamedTuple
 from ..scheduler.proof import MOST_TOLD, Proof
 
 NONE = "no segments: each replay launches one by one, and the runtime orders these by their bytes"

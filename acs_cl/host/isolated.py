@@ -31,8 +31,9 @@ import tempfile
 from contextlib import suppress
 from importlib.machinery import ModuleSpec, PathFinder
 from time import perf_counter, sleep
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
+from ..records import NamedTuple
 from . import threads
 
 PATIENCE_S = 120.0

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import pyopencl as cl
 
@@ -18,7 +18,7 @@ from .. import core
 from ..access.bands import Groups
 from ..devices.driver import Origin, OwnKernel
 from ..errors import DeviceError
-from ..records import Access, Command, Found, Key, Launch, Report, Sizes
+from ..records import Access, Command, Found, Key, Launch, NamedTuple, Report, Sizes
 from .commands import KernelCommand
 
 End = core.native.End

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import pyopencl as cl
 
@@ -21,7 +21,7 @@ from ..errors import UsageError
 from ..host.living import Living
 from ..host.threads import HostTasks, Poller
 from ..memory.blocks import Base, Store
-from ..records import Options, Plan
+from ..records import NamedTuple, Options, Plan
 from .backend import Backend, End
 from .failures import Failures
 from .observers import Checker, Recorder, Tracer, Watch

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from inspect import signature
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyopencl as cl
@@ -18,7 +18,7 @@ from ..access.cuts import Cut
 from ..devices import driver
 from ..devices.driver import Events, Place, enqueue_kernel
 from ..errors import DeviceError, InternalError, UsageError
-from ..records import HostArray, Key
+from ..records import HostArray, Key, NamedTuple
 from .spawning import Spawn
 
 BETWEEN = "copy from device "

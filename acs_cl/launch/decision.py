@@ -12,7 +12,7 @@ Invariant: when a launch has ended, the host knows whether its count was allowed
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pyopencl as cl
@@ -22,7 +22,7 @@ from ..access.cuts import Cut
 from ..devices.driver import Events, Place, buffer_of, read
 from ..devices.probe.facts import svm
 from ..errors import DeviceError
-from ..records import Command, Key, Span
+from ..records import Command, Key, NamedTuple, Span
 from .commands import KernelCommand
 
 WIDTH = 4

@@ -21,14 +21,14 @@ from __future__ import annotations
 import traceback
 from collections import deque
 from collections.abc import Callable, Container, Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from .. import core
 from ..errors import PoisonedError
 from ..ranges import Rows, first_shared, rows_of, without
-from ..records import EVERYTHING, Access, Launch, Span, interval
+from ..records import EVERYTHING, Access, Launch, NamedTuple, Span, interval
 
 REMEMBERED = 4096
 """Failed or poisoned launches whose handles can still tell why, and failures that nobody was told

@@ -9,11 +9,10 @@ Invariant: the parts of a launch have all of its work-items, each once.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from ..access.bands import Groups
 from ..access.cuts import AUTO, Cut, in_runs, refusal, touched_by
-from ..records import Access
+from ..records import Access, NamedTuple
 from .commands import KernelCommand
 
 MOST = 256

@@ -13,9 +13,11 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from math import prod
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 import pyopencl as cl
+
+from ..records import NamedTuple
 
 MOST = (1 << 64) - 1
 """Work-items that fit into a size."""

@@ -5,9 +5,8 @@ Input: a name, or a `Spawn`. Output: a `Spawn` whose fields are right, or an err
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from ..errors import UsageError, refuse_unknown, whole
+from ..records import NamedTuple
 
 CONTROLLERS = {"never": 0, "always": 1, "hungry": 2, "ccqs": 3}
 """The numbers of controllers in the scheduler, by the names that a program gives."""

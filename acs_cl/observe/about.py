@@ -5,9 +5,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
-from ..records import Found
+from ..records import Found, NamedTuple
 
 
 class Needs(NamedTuple):

@@ -12,9 +12,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from statistics import median
-from typing import NamedTuple
 
 from ..host.intervals import length, minus, single, union, within
+from ..records import NamedTuple
 from .false_edges import false_edges
 from .record import Finding, Record
 from .shares import Idle, busy, idle_of, kind_of, shares

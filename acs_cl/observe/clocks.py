@@ -11,8 +11,8 @@ be compared with the host's.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
+from ..records import NamedTuple
 from .slices import Slice
 
 

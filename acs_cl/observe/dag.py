@@ -13,12 +13,11 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import NamedTuple
 from xml.etree import ElementTree
 
 from ..errors import UsageError
 from ..host import output
-from ..records import Access, Pair
+from ..records import Access, NamedTuple, Pair
 from .commands import sizes_of
 from .edges import Edges, access_of, by_bytes, edges_of, meetings
 from .record import place_of

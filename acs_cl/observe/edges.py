@@ -8,11 +8,10 @@ bytes. So they include edges to launches that had ended when the later launch wa
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
 
 from .. import core
 from ..ranges import overlap, shared_bytes
-from ..records import EVERYTHING, Access, Span, base_text
+from ..records import EVERYTHING, Access, NamedTuple, Span, base_text
 from .slices import Slice
 
 OTHER = "other"

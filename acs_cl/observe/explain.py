@@ -14,7 +14,7 @@ the launch.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from .. import core
 from ..access.binder import Outcome, Reached, turned_off
@@ -22,7 +22,7 @@ from ..access.binder import names as names_of
 from ..access.signature import Parameter
 from ..launch.several_handles import CutHandle
 from ..ranges import Rectangle
-from ..records import EVERYTHING, Access, Span
+from ..records import EVERYTHING, Access, NamedTuple, Span
 from .edges import Meeting, meetings
 
 if TYPE_CHECKING:

@@ -14,9 +14,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
-from typing import NamedTuple
 
-from ..records import EVERYTHING, Access, Span
+from ..records import EVERYTHING, Access, NamedTuple, Span
 from .edges import Edge, Meeting, access_of, by_bytes, meetings
 from .record import Finding, Record
 from .slices import Slice

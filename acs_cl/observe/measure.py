@@ -19,12 +19,12 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from time import perf_counter_ns
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from ..errors import UsageError
 from ..host import output
 from ..host.intervals import packed
-from ..records import Found, ReplayTask, Report
+from ..records import Found, NamedTuple, ReplayTask, Report
 from .about import About, Needs
 from .advice import findings
 from .clocks import on_one_clock

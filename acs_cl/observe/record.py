@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar, get_type_hints
+from typing import Any, TypeVar, get_type_hints
 
 from ..emu.convert import read_timeline
 from ..emu.fields import MOST
 from ..errors import UsageError
-from ..records import Found, ReplayTask, Run, Span
+from ..records import Found, NamedTuple, ReplayTask, Run, Span
 from .about import About, Needs
 from .clocks import Clocks, clocks_of, on_one_clock
 from .edges import Chain, Edge, Edges, chain, edges_of

@@ -12,10 +12,10 @@ Invariant: the shares sum to the whole block. Each names the clock it was measur
 from __future__ import annotations
 
 from collections import Counter
-from typing import NamedTuple
 
 from ..host.intervals import length, minus, union, within
 from ..launch.commands import BETWEEN
+from ..records import NamedTuple
 from .record import Record
 from .slices import ALL_BEFORE, AT_ONCE, Slice
 

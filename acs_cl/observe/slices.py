@@ -6,10 +6,9 @@ Input: the notes of a timeline. Output: plain values, and how many of them ran a
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from ..host.intervals import in_flight
-from ..records import ReplayTask, Run, Span
+from ..records import NamedTuple, ReplayTask, Run, Span
 
 ALL_BEFORE = 0
 """In `waits`: everything launched before."""

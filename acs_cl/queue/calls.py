@@ -7,13 +7,13 @@ command makes the call on a queue of the backend, behind the events that the run
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 import pyopencl as cl
 from pyopencl import _cl
 
 from ..devices.driver import Events
-from ..records import Command, Sizes
+from ..records import Command, NamedTuple, Sizes
 
 Parameters: TypeAlias = tuple[str, ...]
 

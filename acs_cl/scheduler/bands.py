@@ -8,11 +8,9 @@ Invariant: the bands of a launch have all of its tiles, each once.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from ..access.bands import Groups
 from ..access.cuts import AUTO, EACH_TILE, TILES, Cut, Shares, in_runs, touched_by
-from ..records import Access, Span
+from ..records import Access, NamedTuple, Span
 from . import layout
 
 MOST_AUTO = 32

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import pyopencl as cl
 
 from .. import core
 from ..devices.driver import Origin
+from ..records import NamedTuple
 from .children import POOL_INDEX
 from .notes import Notes
 from .task import Body, Limits

@@ -9,13 +9,12 @@ with any controller, and with a full pool.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 import pyopencl as cl
 
 from ..devices.driver import OwnKernel, buffer_of
 from ..launch.spawning import MOST_THRESHOLD, Spawn
+from ..records import NamedTuple
 from . import layout
 
 POOL_INDEX = 6

@@ -14,7 +14,6 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Sequence
 from contextlib import suppress
 from math import prod
-from typing import NamedTuple
 
 import pyopencl as cl
 
@@ -23,7 +22,7 @@ from ..errors import OutOfMemory
 from ..launch.commands import KernelCommand
 from ..launch.decision import parts_of, plain_kernel
 from ..memory.blocks import Store
-from ..records import EVERYTHING, Access, Command, Pair
+from ..records import EVERYTHING, Access, Command, NamedTuple, Pair
 from . import layout
 from .alone import Run, alone
 from .builds import Asked, Schedulers

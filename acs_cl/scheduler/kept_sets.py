@@ -19,12 +19,13 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Iterable
 from time import perf_counter, sleep
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import pyopencl as cl
 
 from ..host.digest import digest
 from ..opencl_c import cache
+from ..records import NamedTuple
 
 if TYPE_CHECKING:
     from ..devices.driver import Origin

@@ -12,10 +12,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from .. import core
-from ..records import Access, Pair
+from ..records import Access, NamedTuple, Pair
 from . import layout
 from .task import Task
 

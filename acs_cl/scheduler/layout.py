@@ -12,12 +12,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from struct import Struct
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from .. import core
+from ..records import NamedTuple
 from .orders import Order, Tasks, first_in, priorities
 
 VERSION = 0xAC500003

@@ -14,14 +14,14 @@ Invariant: notes that do not fit are counted, so that a loss is always reported.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pyopencl as cl
 
 from ..devices import driver
 from ..devices.driver import CommandQueue, OwnKernel
-from ..records import Found, ReplayTask, Run
+from ..records import Found, NamedTuple, ReplayTask, Run
 from . import layout
 from .layout import Longs
 

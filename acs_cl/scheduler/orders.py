@@ -15,9 +15,10 @@ Invariant: a sequence holds each task once, behind all of its upstream.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from .. import core
+from ..records import NamedTuple
 
 
 class Work(NamedTuple):

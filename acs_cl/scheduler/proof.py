@@ -22,13 +22,12 @@ What is proven of every run, in whatever order groups take their tiles:
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from ..ranges import overlap
-from ..records import EVERYTHING, Access, Span
+from ..records import EVERYTHING, Access, NamedTuple, Span
 
 Words = npt.NDArray[np.uint32]
 Longs = npt.NDArray[np.int64]

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pyopencl as cl
@@ -26,7 +26,7 @@ from .. import core
 from ..devices import driver
 from ..errors import DeviceError
 from ..launch.decision import DecidedCommand
-from ..records import Access, Pair, ReplayTask
+from ..records import Access, NamedTuple, Pair, ReplayTask
 from . import layout, proof, rounds
 from .bands import alike
 from .built import Scheduler

@@ -18,7 +18,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pyopencl as cl
@@ -29,6 +29,7 @@ from ..errors import DeviceError, InternalError
 from ..launch.backend import Backend
 from ..launch.decision import WrongCountError
 from ..memory.blocks import Store
+from ..records import NamedTuple
 from . import layout
 from .children import ROOM, Children, Room, children_of
 from .orders import ORDERS

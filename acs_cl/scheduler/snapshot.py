@@ -12,13 +12,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from time import perf_counter, sleep
-from typing import NamedTuple
 
 import numpy as np
 import pyopencl as cl
 
 from ..devices import driver
 from ..launch.backend import Snapshot
+from ..records import NamedTuple
 from . import layout
 from .layout import Longs
 from .sender import Epoch

@@ -7,10 +7,10 @@ Pure. Invariant: the place of a body in the list is its number in the records.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
 
 from ..opencl_c.kernel_files import kernel_source
 from ..opencl_c.registers import VERBOSE
+from ..records import NamedTuple
 from . import layout
 from .children import LEAST, MOST_LEAST, ROOM, Room
 

@@ -12,13 +12,14 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Sequence
 from math import prod
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pyopencl as cl
 
 from ..access.cuts import Cut, refusal
 from ..launch.commands import KernelCommand
 from ..launch.decision import Decision
+from ..records import NamedTuple
 from . import layout
 from .bands import Cuts, Sizes, bands_of, shares, tiles_of
 
@@ -37,7 +38,6 @@ MOST_CUTS = 256
 
 NO_ADDRESS = "one of its arguments is a buffer or an image, which has no address that lasts"
 """Why a kernel that could be translated has no place in a scheduler."""
-
 
 LOCAL_ALIGN = 128
 """Alignment of an argument's local memory."""

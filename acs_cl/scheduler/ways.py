@@ -11,7 +11,7 @@ of one kind, a turn has to hold the same of each. So the mean counts, without th
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from ..records import NamedTuple
 
 GAIN = 0.97
 """What another way has to take of the usual one's time."""

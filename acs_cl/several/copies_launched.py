@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import NamedTuple
 
 import pyopencl as cl
 
@@ -23,7 +22,7 @@ from ..devices.driver import Events, Place
 from ..launch.commands import BETWEEN, TransferCommand
 from ..memory.array import HostArray
 from ..memory.blocks import Block
-from ..records import STAGING, Access, interval
+from ..records import STAGING, Access, NamedTuple, interval
 from .arrays import ArrayEngine
 from .copies_at_once import SMALL, Move
 from .memory import real_base

@@ -12,13 +12,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 from itertools import pairwise, product
-from typing import NamedTuple
 
 from ..devices.driver import OwnKernel
 from ..launch.commands import KernelCommand
 from ..launch.observers import AccessOf, Cutting
 from ..ranges import overlapping
-from ..records import EVERYTHING, Access, Span
+from ..records import EVERYTHING, Access, NamedTuple, Span
 from .device_commands import pinned_because
 
 LEAST_US = 200.0

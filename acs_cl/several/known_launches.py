@@ -13,13 +13,12 @@ code may be large, are dropped when other launches come.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
 
 from .. import core
 from ..launch.commands import KernelCommand
 from ..launch.decision import key_of
 from ..launch.observers import AccessOf, Cutting
-from ..records import EVERYTHING, Access, Command, Key, Span
+from ..records import EVERYTHING, Access, Command, Key, NamedTuple, Span
 from . import device_commands
 from .device_parts import DevicePart, border_first, parts_of
 from .kernel_times import RARELY, Times

@@ -15,12 +15,11 @@ is `emu/reference/coherence.py`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from .. import core
 from ..launch.commands import KernelCommand
 from ..launch.decision import DecidedCommand
-from ..records import Access, Command, Span, interval
+from ..records import Access, Command, NamedTuple, Span, interval
 from .policies import Links, Task, arrives_us
 
 MOST_ROWS = core.native.MOST_ROWS

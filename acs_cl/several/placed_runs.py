@@ -13,13 +13,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Sequence
-from typing import NamedTuple
 
 from ..errors import UsageError
 from ..launch.commands import KernelCommand, TransferCommand
 from ..launch.observers import Cutting
 from ..ranges import merged
-from ..records import EVERYTHING, Access, Command, Span
+from ..records import EVERYTHING, Access, Command, NamedTuple, Span
 from .device_parts import DevicePart, parts_of
 from .known_launches import Assign, Assigned
 from .model import Coherence, Parcel, needed

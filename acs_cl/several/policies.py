@@ -11,7 +11,8 @@ the policies of GrCUDA, which consider only bytes and bandwidths.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+
+from ..records import NamedTuple
 
 STAYS_US = 100.0
 """A shorter kernel stays where most of its data is, because placing it and moving data takes longer

@@ -14,9 +14,9 @@ one is kept that is fastest by the clock.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import NamedTuple
 
 from ..launch.commands import KernelCommand, TransferCommand
+from ..records import NamedTuple
 from .device_parts import LEAST_US, DevicePart
 from .kernel_times import Times
 from .known_launches import Known

@@ -11,8 +11,9 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
-from typing import Generic, NamedTuple, TypeVar
+from typing import Generic, TypeVar
 
+from ..records import NamedTuple
 from .known_launches import Known
 
 T = TypeVar("T")

@@ -7,7 +7,7 @@ a store for all of them. The error of a wrong choice says which choices there ar
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import pyopencl as cl
 
@@ -16,6 +16,7 @@ from ..backends.queues import HOST, HostQueues
 from ..devices.contexts import begin_use, shared_context
 from ..errors import UsageError, refuse_unknown
 from ..memory.blocks import store_for
+from ..records import NamedTuple
 from .backend import Several
 from .links import links_of
 from .memory import Everywhere

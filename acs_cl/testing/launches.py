@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from time import perf_counter
-from typing import NamedTuple
 
 import pyopencl as cl
 
@@ -17,7 +16,7 @@ from ..handle import Handle
 from ..memory.array import Array
 from ..program import Program, engine_of
 from ..queue.queue import Queue
-from ..records import Span
+from ..records import NamedTuple, Span
 from ..runtime import Runtime
 
 

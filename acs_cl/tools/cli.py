@@ -15,11 +15,12 @@ import importlib
 import sys
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import NamedTuple
 
 from acs_cl._version import __version__
 from acs_cl.errors import AcsError, InternalError
 from acs_cl.host.pipes import quietly
+
+from ..records import NamedTuple
 
 
 class Command(NamedTuple):

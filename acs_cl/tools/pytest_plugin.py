@@ -19,9 +19,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
+
+from ..records import NamedTuple
 
 
 class Suite(NamedTuple):

@@ -10,7 +10,6 @@ way in each item. The memory is a copy larger than the caches.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
 
 import numpy as np
 import pyopencl as cl
@@ -19,6 +18,8 @@ from acs_cl.devices import key, kind
 from acs_cl.devices.driver import CommandQueue, wait_for_event
 from acs_cl.devices.probe.facts import build
 from acs_cl.host import files
+
+from ...records import NamedTuple
 
 FORMAT = 1
 _KIND = "probe"

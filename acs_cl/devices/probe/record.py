@@ -7,9 +7,9 @@ unknown or mistyped field is a ``ValueError``, never a half-filled probe.
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple, get_type_hints
+from typing import Any, get_type_hints
 
-from ...records import LANE_AFTER, LANE_NEW, Report
+from ...records import LANE_AFTER, LANE_NEW, NamedTuple, Report
 
 
 class Gain(NamedTuple):

@@ -10,9 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import partial
-from typing import NamedTuple
 
-from ...records import Access, ReplayTask, Run
+from ...records import Access, NamedTuple, ReplayTask, Run
 from ..edges import meetings
 from ..record import Record
 

@@ -10,13 +10,13 @@ Invariant: both times of an estimate are the model's. They are never compared wi
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
 
 from ...emu.convert import checked, of_slices
 from ...emu.machines import MACHINES
 from ...emu.policies import simulate
 from ...emu.spec import Machine
 from ...emu.trace import HOST, KERNEL, Entry, Trace
+from ...records import NamedTuple
 from ..edges import Edges
 from ..record import Finding, Record
 

@@ -9,12 +9,13 @@ a blob are aligned if it starts at a multiple of 16.
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
 
 from acs_cl.opencl_c.functions.survey import is_opaque
 from acs_cl.opencl_c.functions.translated import CannotTranslate, Field
 from acs_cl.opencl_c.parse import nodes as n
 from acs_cl.opencl_c.parse.tree import Cursor, Type
+
+from ...records import NamedTuple
 
 _ALIGNMENT = 16  # of blobs
 _QUALIFIERS = re.compile(r"\b(__private|const|volatile)\b")

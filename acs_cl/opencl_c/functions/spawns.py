@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from acs_cl.opencl_c.functions.blob import measure, type_name
 from acs_cl.opencl_c.functions.edits import IDENTITY
@@ -21,6 +20,8 @@ from acs_cl.opencl_c.functions.survey import Survey
 from acs_cl.opencl_c.functions.translated import CannotTranslate
 from acs_cl.opencl_c.parse import nodes as n
 from acs_cl.opencl_c.parse.tokens import Tokens
+
+from ...records import NamedTuple
 
 MOST_BYTES = 48
 """Most bytes of a child's arguments."""

@@ -11,11 +11,12 @@ from __future__ import annotations
 import ctypes
 import re
 from collections.abc import Callable
-from typing import NamedTuple
 
 from acs_cl.opencl_c.parse import clang
 from acs_cl.opencl_c.parse import nodes as n
 from acs_cl.opencl_c.parse.tree import Cursor, Type
+
+from ...records import NamedTuple
 
 _FIELD_DECL, _ENUM_CONSTANT_DECL = 6, 7
 _RECORDS = (n.STRUCT_DECL, n.UNION_DECL, n.ENUM_DECL)

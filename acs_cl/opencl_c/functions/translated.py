@@ -12,12 +12,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import pyopencl as cl
 
 from acs_cl.devices.facts import BuildOptions, facts_of, may_include, split_options
 from acs_cl.opencl_c import cache
+
+from ...records import NamedTuple
 
 _FORMAT = 10  # raise it when the translation or the record changes
 MARK = "acs_PREFIX_"

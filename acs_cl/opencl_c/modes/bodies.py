@@ -22,13 +22,14 @@ grows. A place is a tuple:
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
 
 from acs_cl.opencl_c.modes import builtins
 from acs_cl.opencl_c.parse import clang, unsaid
 from acs_cl.opencl_c.parse import nodes as n
 from acs_cl.opencl_c.parse.nodes import Node
 from acs_cl.opencl_c.parse.tree import Cursor
+
+from ...records import NamedTuple
 
 Place = tuple[str, int]
 Places = frozenset[Place]

@@ -8,9 +8,10 @@ is made in every turn that another one follows. By what it is changed does not c
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple
 
 from acs_cl.opencl_c.outlines import Made
+
+from ...records import NamedTuple
 
 _ALWAYS = frozenset(
     {",", "r", "w", "rw", "rng", "esc", "=", "new", "post", "+", "in", "b", "c", "cmp", "neg", "~",

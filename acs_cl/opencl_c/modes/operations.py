@@ -16,11 +16,12 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from math import ceil, log
-from typing import NamedTuple
 
 from acs_cl.opencl_c.modes import bodies
 from acs_cl.opencl_c.parse import nodes as n
 from acs_cl.opencl_c.parse.nodes import Node
+
+from ...records import NamedTuple
 
 TURNS = 8
 """Turns of a loop whose bounds are not known."""

@@ -10,11 +10,13 @@ that is not followed and does nothing.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 from acs_cl.opencl_c.outlines import Made
 from acs_cl.opencl_c.parse import nodes as n
 from acs_cl.opencl_c.parse.nodes import Node
+
+from ...records import NamedTuple
 
 SIGNS = {3: "*", 4: "/", 5: "%", 6: "+", 7: "-", 8: "<<", 9: ">>", 17: "&", 18: "^", 19: "|"}
 """Operators of two whole numbers, by their kinds in the parser, and their names in an outline."""

@@ -20,7 +20,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from types import ModuleType
-from typing import NamedTuple
 
 import pyopencl as cl
 
@@ -37,6 +36,8 @@ from acs_cl.opencl_c.parse import included as files
 from acs_cl.opencl_c.parse import macros, names, overloads, prelude
 from acs_cl.opencl_c.parse.environment import Environment
 from acs_cl.opencl_c.parse.tree import Collect, Cursor, Index, Tree
+
+from ...records import NamedTuple
 
 __all__ = ["LOCK", "CannotParse", "Unit", "facts_of", "library", "parse", "split_options"]
 

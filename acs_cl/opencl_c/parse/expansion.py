@@ -18,9 +18,11 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from acs_cl.devices.facts import CannotParse
+
+from ...records import NamedTuple
 
 
 class Token(Protocol):

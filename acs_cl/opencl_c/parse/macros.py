@@ -14,7 +14,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable
-from typing import NamedTuple
 
 import pyopencl as cl
 
@@ -23,6 +22,8 @@ from acs_cl.devices.facts import BuildOptions, facts_of, options_for_code
 from acs_cl.errors import BuildError
 from acs_cl.opencl_c import cache
 from acs_cl.opencl_c.parse.names import ELIFDEF, TRIGRAPHS
+
+from ...records import NamedTuple
 
 Answer = str | None
 """The text of a macro, which is its own name if only the driver uses it. None: no macro. A question

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
 
 from acs_cl.devices.facts import TRIGRAPH, bare, without_trigraphs
+
+from ...records import NamedTuple
 
 TRIGRAPHS, ELIFDEF = "??=", "#elifdef"
 """Questions that are not about a name: whether trigraphs count, and whether `#elifdef` is known."""

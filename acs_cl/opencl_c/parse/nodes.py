@@ -11,10 +11,11 @@ makes a fixed point over several functions cheap.
 from __future__ import annotations
 
 import ctypes
-from typing import NamedTuple
 
 from acs_cl.opencl_c.parse import clang
 from acs_cl.opencl_c.parse.tree import Collect, Cursor, Type
+
+from ...records import NamedTuple
 
 # Kinds of libclang's cursors, by the numbers of its C interface.
 STRUCT_DECL, UNION_DECL, ENUM_DECL = 2, 3, 5

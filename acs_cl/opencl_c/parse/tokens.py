@@ -8,7 +8,8 @@ by token, so two edits at one place cannot cut each other.
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
+
+from ...records import NamedTuple
 
 _TOKEN = re.compile(
     r"(?P<space>\s+|/\*.*?\*/|//[^\n]*)"

@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
 
 from acs_cl.opencl_c.parse import clang
 from acs_cl.opencl_c.parse import nodes as n
 from acs_cl.opencl_c.parse.nodes import Node
 from acs_cl.opencl_c.parse.tree import Cursor
+
+from ...records import NamedTuple
 
 _TOKEN = re.compile(r"\"(?:\\.|[^\"\\])*\"|'(?:\\.|[^'\\])*'|\.?\d(?:[eEpP][+-]|[\w.])*|\w+|->|\S")
 _WORD = re.compile(r"[A-Za-z_]\w*$")

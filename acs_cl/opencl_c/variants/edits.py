@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import NamedTuple
 
 from acs_cl.opencl_c.parse import clang
 from acs_cl.opencl_c.parse import nodes as n
 from acs_cl.opencl_c.parse.clang import CannotParse
 from acs_cl.opencl_c.parse.preprocess import IDLE_PRAGMAS, start_of
 from acs_cl.opencl_c.parse.tree import Cursor, Type
+
+from ...records import NamedTuple
 
 _DROPPED = re.compile(r"\b(__private|restrict|__restrict)\b")
 _PRAGMA = rb"#[ \t]*pragma[ \t]+"

@@ -19,7 +19,6 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import NamedTuple
 
 import pyopencl as cl
 
@@ -41,6 +40,8 @@ from acs_cl.opencl_c.variants.edits import (
     placed,
     renamed,
 )
+
+from ...records import NamedTuple
 
 WHEN = "__global const uint *acs_when, ulong acs_when_at"
 """Memory, and a byte offset into it. Zero there: nothing runs."""

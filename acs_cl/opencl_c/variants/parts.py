@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import pyopencl as cl
 
@@ -20,6 +19,8 @@ from acs_cl.opencl_c.parse import clang
 from acs_cl.opencl_c.parse.clang import CannotParse
 from acs_cl.opencl_c.parse.preprocess import unit_with
 from acs_cl.opencl_c.variants.guards import reached
+
+from ...records import NamedTuple
 
 _GROUPS = """\
 size_t acs_group_id(uint d) { return get_group_id(d) + get_global_offset(d) / get_local_size(d); }

@@ -19,7 +19,6 @@ the pointer on (start, pitch, rows, width) that may be read and written. Then co
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
 
 import pyopencl as cl
 
@@ -43,6 +42,8 @@ from acs_cl.opencl_c.variants.edits import (
     renamed,
 )
 from acs_cl.opencl_c.variants.guards import reached
+
+from ...records import NamedTuple
 
 _SUFFIX = "__acs_watched"
 _ATOMIC = re.compile(r"atom(ic)?_")
