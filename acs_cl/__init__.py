@@ -18,7 +18,7 @@ import typing
 from ._version import __version__ as __version__
 
 if typing.TYPE_CHECKING:
-    from .access.cuts import Row, Strided, Tile
+    from .access.policies import Row, Strided, Tile
     from .conditions import size
     from .errors import AcsError, DeviceError, PoisonedError, UsageError
     from .graph.graph import Graph
@@ -61,11 +61,11 @@ _HOMES = {
     "PoisonedError": "errors",
     "Program": "program",
     "Queue": "queue.queue",
-    "Row": "access.cuts",
+    "Row": "access.policies",
     "Runtime": "runtime",
     "Spawn": "launch.spawning",
-    "Strided": "access.cuts",
-    "Tile": "access.cuts",
+    "Strided": "access.policies",
+    "Tile": "access.policies",
     "UsageError": "errors",
     "loop": "graph.loops",
     "size": "conditions",

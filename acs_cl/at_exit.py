@@ -27,7 +27,7 @@ from . import closing, core
 from .errors import CheckError, PoisonedError, StalledError
 from .host.output import say
 from .launch.engine import Engine
-from .launch.watchdog import under_way
+from .launch.waits import under_way
 
 GRACE_S = 2.0
 """How long launches in flight may take to end after Ctrl-C."""

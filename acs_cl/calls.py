@@ -13,7 +13,6 @@ from typing import Any
 
 from . import at_exit, transfers
 from .errors import truth
-from .graph.many import launch_many
 from .handle import Handle
 from .kernel import Kernel
 from .launch.engine import Engine
@@ -92,6 +91,8 @@ class Calls:
 
     def launch_many(self, kernel: Kernel, *how: Any) -> Any:
         """Launch a kernel many times."""
+        from .graph.many import launch_many
+
         kernel.engine.check_open()
         return launch_many(kernel, *how)
 

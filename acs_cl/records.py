@@ -302,7 +302,7 @@ class Options(NamedTuple):
     dependencies: str = "exact"
     """Which of its arguments a launch is taken to touch."""
     bands: object = "early"
-    """How launches are cut into bands: a number, a word, or a policy of `access.cuts`."""
+    """How launches are cut into bands: a number, a word, or a policy of `access.policies`."""
 
 
 class Placing(NamedTuple):

@@ -45,7 +45,6 @@ from .memory.array import Array
 from .memory.blocks import store_for
 from .memory.values import new_values, zero_of
 from .memory.views import normal_dtype, normal_shape
-from .observe import stats
 from .options import BACKLOG, options, prefetches, scheduler_settings, spawning
 from .program import Program, adopted_kernel, source_text
 from .records import HostArray, Options, Plan, Report
@@ -514,9 +513,11 @@ class Runtime:
 
         'why' is the reason for the backend.
         """
+        from .observe.stats import report
+
         with self._engine.lock:
             self._note_ends()
-            return stats.report(self._engine)
+            return report(self._engine)
 
     def explain(self, first: Handle, second: Handle | None = None) -> Explanation:
         """Say which bytes order two launches, or that nothing does.

@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 import acs_cl as acs
 from acs_cl.access.bands import box_of, run_length, tiles
 from acs_cl.access.binder import MOST_RECTANGLES, Reached, binder
-from acs_cl.access.cuts import Cut, Policy, Shares, asked, in_runs, policy
+from acs_cl.access.cuts import Cut, Policy, Shares, asked, in_runs
 from acs_cl.access.inference import from_source
+from acs_cl.access.policies import policy
 from acs_cl.benchmarks.suite import documents
 from acs_cl.benchmarks.validation import bands
 from acs_cl.benchmarks.validation.dry import Dry

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 NOTHING_KNOWN = "nothing known"
 
-_QUALIFIERS = re.compile(
+_QUALIFIERS = (
     r"\b(const|volatile|restrict|__restrict|(__)?(global|local|constant|private|generic)"
     r"|(__)?(read_only|write_only|read_write)|_Atomic)\b"
 )
@@ -46,7 +46,7 @@ _SCALAR_BYTES = {
     "unsigned short": 2, "half": 2, "int": 4, "uint": 4, "unsigned int": 4, "unsigned": 4,
     "float": 4, "long": 8, "ulong": 8, "unsigned long": 8, "double": 8,
 }  # fmt: skip
-_VECTOR = re.compile(r"(u?(?:char|short|int|long)|half|float|double)(2|3|4|8|16)$")
+_VECTOR = r"(u?(?:char|short|int|long)|half|float|double)(2|3|4|8|16)$"
 
 
 def signature_of(
@@ -157,7 +157,7 @@ def _informed(kernel: cl.Kernel, index: int) -> Parameter:
 
 def scalar_bytes(type_name: str) -> int:
     """Return the size of a built-in number or vector type by its name. 0: it is another type."""
-    match = _VECTOR.match(type_name)
+    match = re.match(_VECTOR, type_name)
     if match:
         width = int(match.group(2))
         return _SCALAR_BYTES[match.group(1)] * (4 if width == 3 else width)
@@ -170,7 +170,7 @@ def _opaque(name: str, type_name: str, space: str, mode: str) -> Parameter:
 
 
 def _plain(spelled: str) -> str:
-    text = " ".join(_QUALIFIERS.sub(" ", spelled).split())
+    text = " ".join(re.sub(_QUALIFIERS, " ", spelled).split())
     return re.sub(r"\s*\*\s*", "*", text)
 
 

@@ -7,7 +7,6 @@ fit is an error. For an array's dtype: what to write instead, if the kernel take
 
 from __future__ import annotations
 
-import re
 import struct
 from typing import Any
 
@@ -29,7 +28,9 @@ _CODES = {
 _LARGEST = {"e": "65504", "f": "3.4e+38", "d": "1.8e+308"}
 """The largest numbers of types with fractions."""
 
-_VECTOR = re.compile(rf"({'|'.join(_CODES)})(2|3|4|8|16)")
+_VECTORS = {
+    f"{name}{many}": (code, many) for name, code in _CODES.items() for many in (2, 3, 4, 8, 16)
+}
 
 
 def is_value(parameter: Parameter, value: object) -> bool:
@@ -55,9 +56,7 @@ def code_of(type_name: str) -> str | None:
 
 def alignment_of(type_name: str) -> int:
     """Return what the addresses of numbers or vectors of a type are multiples of. 1: unknown."""
-    vector = _VECTOR.fullmatch(_plain(type_name))
-    number = _CODES[vector[1]] if vector else code_of(type_name)
-    many = int(vector[2]) if vector else 1
+    number, many = _VECTORS.get(_plain(type_name)) or (code_of(type_name), 1)
     return struct.calcsize(f"={number}") * (4 if many == 3 else many) if number else 1
 
 
@@ -85,8 +84,8 @@ def to_bytes(parameter: Parameter, value: Any) -> bytes:
         try:
             data = bytes(memoryview(value))
         except TypeError:
-            vector = _VECTOR.fullmatch(_plain(parameter.type_name))
-            like = f", such as np.array([…], '{_CODES[vector[1]]}')" if vector else ""
+            vector = _VECTORS.get(_plain(parameter.type_name))
+            like = f", such as np.array([…], '{vector[0]}')" if vector else ""
             if isinstance(value, int) and parameter.size_bytes == 4:  # an enum
                 like = f", such as np.int32({value})"
             raise TypeError(

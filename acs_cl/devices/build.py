@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from decimal import Decimal
 from math import isfinite, isnan
-from numbers import Integral, Real
+from numbers import Complex, Integral, Number, Real
 from pathlib import Path
 
 import numpy as np
@@ -32,7 +31,7 @@ CUDA = {
 
 
 ARGUMENT_INFO = "-cl-kernel-arg-info"
-_WITHOUT_PARAMETERS = re.compile(r"\w\s*\(\s*(?:void\s*)?\)\s*\{")
+_WITHOUT_PARAMETERS = r"\w\s*\(\s*(?:void\s*)?\)\s*\{"
 
 TAKE_THE_NEXT = {"-I", "-D", "-U", "-include", "-x"}
 """Options whose value may be the next word."""
@@ -51,6 +50,8 @@ def words_of(options: Sequence[str]) -> list[str]:
 def refuse_no_text(what: str, text: str) -> None:
     """Refuse a text that no driver can be given: UTF-8 has no halves of characters, and texts of C
     end at their first zero."""
+    if text.isascii() and "\0" not in text:
+        return
     wrong = re.search(r"[\0\ud800-\udfff]", text)
     if wrong is not None:
         raise UsageError(f"{what} has {wrong[0]!r} at {wrong.start()}, which drivers cannot read")
@@ -95,7 +96,7 @@ def build(
     if known is not None:
         return cl.Program(known)
     program, error = try_to_build(context, device, source, words)
-    if error is not None and _WITHOUT_PARAMETERS.search(source):
+    if error is not None and re.search(_WITHOUT_PARAMETERS, source):
         # NVIDIA's driver builds no kernel without parameters if it is to tell about parameters
         program, error = try_to_build(context, device, source, " ".join(options).encode())
     if error is not None:
@@ -222,8 +223,9 @@ def _as_text(name: str, value: object) -> str:
         value = value[()]
     if isinstance(value, (Integral, np.bool_)):
         return str(int(value))
-    if isinstance(value, (Real, Decimal)):
-        number = float(value)
+    # a Decimal is a number, but neither real nor complex to Python
+    if isinstance(value, Real) or (isinstance(value, Number) and not isinstance(value, Complex)):
+        number = float(value)  # type: ignore[arg-type]
         if isfinite(number):  # a float of NumPy has fewer digits
             return str(value if isinstance(value, np.floating) else number)
         return "NAN" if isnan(number) else f"({'-' * (number < 0)}INFINITY)"

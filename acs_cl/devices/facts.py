@@ -19,12 +19,10 @@ if TYPE_CHECKING:
 BuildOptions: TypeAlias = str | Sequence[str] | None
 """Options of a build, as PyOpenCL takes and reports them."""
 
-CONTINUED = re.compile(r"\\[ \t\v\f]*\r?\n")
-TRIGRAPH = re.compile(r"\?\?[=/'()!<>-]")
+CONTINUED = r"\\[ \t\v\f]*\r?\n"
+TRIGRAPH = r"\?\?[=/'()!<>-]"
 _MEANT = dict(zip("=/'()!<>-", "#\\^[]|{}~", strict=True))
-_LEFT_OUT = re.compile(
-    r"""//[^\n]*|/\*.*?(?:\*/|\Z)|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'""", re.DOTALL
-)
+_LEFT_OUT = r"""(?s)//[^\n]*|/\*.*?(?:\*/|\Z)|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'"""
 
 _facts: dict[int, DeviceFacts] = {}
 
@@ -85,13 +83,13 @@ def facts_of(device: cl.Device | None) -> DeviceFacts:
 
 def without_trigraphs(text: str) -> str:
     """Replace each trigraph by its character."""
-    return TRIGRAPH.sub(lambda match: _MEANT[match[0][2]], text) if "??" in text else text
+    return re.sub(TRIGRAPH, lambda match: _MEANT[match[0][2]], text) if "??" in text else text
 
 
 def bare(text: str) -> str:
     """Join continued lines, and leave out comments, contents of strings, and digraphs."""
-    text = CONTINUED.sub("", text)
-    text = _LEFT_OUT.sub(lambda match: '""' if match[0][0] in "\"'" else " ", text)
+    text = re.sub(CONTINUED, "", text)
+    text = re.sub(_LEFT_OUT, lambda match: '""' if match[0][0] in "\"'" else " ", text)
     return text.replace("%:", "#")
 
 
@@ -134,7 +132,7 @@ def _words_of(options: BuildOptions) -> list[str]:
         return text.split()
 
 
-_NOT_FOR_CODE = re.compile(r"-(D|I|U|W|w$|g$|s$|include$|cl-kernel-arg-info|cl-nv-verbose)")
+_NOT_FOR_CODE = r"-(D|I|U|W|w$|g$|s$|include$|cl-kernel-arg-info|cl-nv-verbose)"
 
 
 def options_for_code(options: BuildOptions) -> list[str]:
@@ -142,7 +140,7 @@ def options_for_code(options: BuildOptions) -> list[str]:
     kept: list[str] = []
     skip = False
     for word in split_options(options):
-        if not skip and not _NOT_FOR_CODE.match(word):
+        if not skip and not re.match(_NOT_FOR_CODE, word):
             kept.append(word)
         skip = not skip and word in ("-s", "-include")
     return kept

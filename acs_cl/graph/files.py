@@ -28,7 +28,7 @@ from typing import IO, Any, TypeVar
 import numpy as np
 import pyopencl as cl
 
-from ..access.cuts import policy
+from ..access.policies import policy
 from ..errors import UsageError, describe
 from ..launch import spawning
 from ..records import DType, NamedTuple

@@ -12,7 +12,8 @@ from collections.abc import Mapping, Sequence
 
 import pyopencl as cl
 
-from ..access.cuts import AUTO, WORDS, Cut, Policy, asked, policy
+from ..access.cuts import AUTO, WORDS, Cut, Policy, asked
+from ..access.policies import policy
 from ..devices import key
 from ..host import files
 from ..host.digest import digest

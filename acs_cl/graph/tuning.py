@@ -20,7 +20,8 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from .. import core
-from ..access.cuts import EARLY, Policy, Row
+from ..access.cuts import EARLY, Policy
+from ..access.policies import Row
 from ..records import HostArray, NamedTuple, Pair
 from .calls import Call
 from .contents import Contents

@@ -25,16 +25,18 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 import tempfile
 from contextlib import suppress
 from importlib.machinery import ModuleSpec, PathFinder
 from time import perf_counter, sleep
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ..records import NamedTuple
 from . import threads
+
+if TYPE_CHECKING:
+    import subprocess  # loaded by programs that begin a process, which few do
 
 PATIENCE_S = 120.0
 """How long a helper may take for an order."""
@@ -136,6 +138,8 @@ class Helper:
         the program ends."""
         if not sys.executable or getattr(sys, "frozen", False):
             return False
+        import subprocess
+
         is_done, began = False, perf_counter()
         try:
             is_done = self._does(order, patience_s)
@@ -164,6 +168,8 @@ class Helper:
             process.stdin.close()
 
     def _begin(self) -> tuple[subprocess.Popen[str], int]:
+        import subprocess
+
         bytecode = ["-B"] if sys.dont_write_bytecode else []
         if sys.pycache_prefix and os.path.isabs(sys.pycache_prefix):
             bytecode += ["-X", f"pycache_prefix={sys.pycache_prefix}"]

@@ -10,7 +10,6 @@ as how registers bound the groups of a kernel.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from math import prod
 from typing import TypeAlias
@@ -31,9 +30,9 @@ Asked: TypeAlias = tuple[object, ...]
 """A global size, which may begin with `acs.size`."""
 
 
-NEWER = re.compile(r"-cl-std=(CL[23]|CLC\+\+)", re.IGNORECASE)
-"""The option of a language whose groups may differ in size. Without it, programs are OpenCL C 1.x,
-on every device."""
+NEWER = "-cl-std=cl2", "-cl-std=cl3", "-cl-std=clc++"
+"""How options begin, in small letters, that ask for a language whose groups may differ in size.
+Without them, programs are OpenCL C 1.x, on every device."""
 
 
 class Sizing(NamedTuple):
@@ -131,7 +130,8 @@ class SizeLimits:
 
 def may_have_rests(options: Sequence[str]) -> bool:
     """Tell whether a program with these options allows a last group that is smaller."""
-    return any(map(NEWER.match, options)) and "-cl-uniform-work-group-size" not in options
+    is_newer = any(one.lower().startswith(NEWER) for one in options)
+    return is_newer and "-cl-uniform-work-group-size" not in options
 
 
 def has_rests(device: cl.Device) -> bool:

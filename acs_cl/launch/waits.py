@@ -16,10 +16,10 @@ import pyopencl as cl
 from ..devices import driver
 from ..errors import UsageError
 from ..host.threads import on_host_task
+from ..records import Launch
 from .books import Books, promised
 from .ends import give_up_behind_foreign, pump, retire
 from .foreign_events import Patience, all_held
-from .watchdog import under_way
 
 TICK_S = 0.01
 """How often a wait checks for something that is not on the device yet."""
@@ -27,6 +27,9 @@ TICK_S = 0.01
 FEW = 4
 """Launches in flight up to which one is waited for without a poll of the others. Of more, some have
 often ended, and waking up for each takes longer than a poll."""
+
+NAMED = 8
+"""Launches of a kind that a report names."""
 
 FORKED = (
     "of another process: it cannot be used after a fork; start processes with multiprocessing's "
@@ -137,6 +140,21 @@ def _run_host_task(books: Books) -> None:
     finally:
         for _ in range(levels):
             books.lock.acquire()
+
+
+def under_way(books: Books) -> str:
+    """Name the oldest launches in flight, and how many more there are. Called under the lock."""
+    launches = books.table.later(0)
+    names = [named(launch) for launch in launches[:NAMED]]
+    if len(launches) > NAMED:
+        names.append(f"{len(launches) - NAMED} more")
+    return ", ".join(names) or "nothing known"
+
+
+def named(launch: Launch) -> str:
+    """Name a launch."""
+    site = getattr(launch.command, "site", "")
+    return f"launch {launch.number} ({launch.command.name}{f', {site}' if site else ''})"
 
 
 def tell_interrupted(books: Books, error: KeyboardInterrupt) -> None:

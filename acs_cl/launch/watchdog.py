@@ -28,15 +28,13 @@ from ..records import Launch
 from .books import Books, promised
 from .ends import pump
 from .foreign_events import all_held
+from .waits import NAMED, named
 
 LOOKS = 8
 """How often it looks in the time after which it reports."""
 
 MOST = 10
 """How many times longer it waits at most, if other processes use all the processors."""
-
-NAMED = 8
-"""Launches of a kind that a report names."""
 
 STATES = {
     3: "is with the driver",
@@ -160,21 +158,6 @@ def report(books: Books, seconds: float, inside: tuple[str, ...]) -> str:
         shown += 1
     lines += inside
     return "\n".join(lines)
-
-
-def under_way(books: Books) -> str:
-    """Name the oldest launches in flight, and how many more there are. Called under the lock."""
-    launches = books.table.later(0)
-    names = [named(launch) for launch in launches[:NAMED]]
-    if len(launches) > NAMED:
-        names.append(f"{len(launches) - NAMED} more")
-    return ", ".join(names) or "nothing known"
-
-
-def named(launch: Launch) -> str:
-    """Name a launch."""
-    site = getattr(launch.command, "site", "")
-    return f"launch {launch.number} ({launch.command.name}{f', {site}' if site else ''})"
 
 
 def _does(books: Books, launch: Launch) -> str:

@@ -15,9 +15,7 @@ from ..errors import InternalError
 _PACKAGE = Path(__file__).resolve().parent.parent
 _LOADER: Any = __loader__  # type: ignore[name-defined]
 _SPAWN_HEADER = "acs_spawn.h"
-_INCLUDES_SPAWN = re.compile(
-    rf"""^[ \t]*\#[ \t]*include[ \t]*[<"]{re.escape(_SPAWN_HEADER)}[>"].*$""", re.MULTILINE
-)
+_INCLUDES_SPAWN = rf"""(?m)^[ \t]*\#[ \t]*include[ \t]*[<"]{re.escape(_SPAWN_HEADER)}[>"].*$"""
 FOLDERS = (_PACKAGE / "kernels_cl", _PACKAGE.parent / "kernels_cl")
 
 
@@ -39,4 +37,4 @@ def with_spawn_header(source: str) -> str:
     if _SPAWN_HEADER not in source:
         return source
     header = kernel_source(_SPAWN_HEADER)
-    return _INCLUDES_SPAWN.sub(lambda _: header[header.index("#define") :].rstrip(), source)
+    return re.sub(_INCLUDES_SPAWN, lambda _: header[header.index("#define") :].rstrip(), source)

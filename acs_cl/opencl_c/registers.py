@@ -20,7 +20,7 @@ from ..host.digest import digest
 from . import cache
 
 VERBOSE = "-cl-nv-verbose"
-_TOLD = re.compile(r"Compiling entry function '(\w+)'|Used (\d+) registers")
+_TOLD = r"Compiling entry function '(\w+)'|Used (\d+) registers"
 
 
 def of_program(
@@ -63,7 +63,7 @@ def build_told(
 def _told(program: Any, device: cl.Device) -> dict[str, int]:
     kernel, found = "", {}
     log: Any = program.get_build_info(device, cl.program_build_info.LOG)
-    for name, count in _TOLD.findall(log):
+    for name, count in re.findall(_TOLD, log):
         if count:
             found[kernel] = int(count)
         kernel = name

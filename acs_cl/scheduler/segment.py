@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyopencl as cl
@@ -27,12 +27,15 @@ from ..devices import driver
 from ..errors import DeviceError
 from ..launch.decision import DecidedCommand
 from ..records import Access, NamedTuple, Pair, ReplayTask
-from . import layout, proof, rounds
+from . import layout, rounds
 from .bands import alike
 from .built import Scheduler
 from .laying import JOINT, laid
 from .rounds import LoopRun
 from .task import Task
+
+if TYPE_CHECKING:
+    from .proof import Proof
 
 MOST_LAUNCHES = 17
 """Launches of the scheduler that one replay may take."""
@@ -276,9 +279,11 @@ class Segment:
 
     # ---- proofs --------------------------------------------------------------------------------
 
-    def prove(self, queue: cl.CommandQueue) -> proof.Proof:
+    def prove(self, queue: cl.CommandQueue) -> Proof:
         """Prove the words on the device, with what the next run writes there before it starts. No
         run of the segment may be in flight."""
+        from . import proof
+
         region = self.resident.region
         words = np.empty(region.size // 4, np.uint32)
         whole = driver.Place(region, 0, words.nbytes)

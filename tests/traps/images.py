@@ -189,4 +189,3 @@ TRAPS: list[Trap] = [
              options=("-cl-std=CL2.0",), **more)
       for name, (params, text, args, more) in _BOTH.items()),
 ]  # fmt: skip
-

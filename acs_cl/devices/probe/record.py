@@ -91,8 +91,9 @@ class Probe(NamedTuple):
         for name, kind in _LISTS.items():
             values[name] = tuple(_entry(kind, one) for one in _entries(name, values[name]))
         values["notes"] = tuple(_entries("notes", values["notes"]))
-        for name, hint in _PLAIN.items():
-            _check(name, values[name], hint)
+        for name, hint in get_type_hints(cls).items():
+            if name not in _LISTS and name != "notes":
+                _check(name, values[name], hint)
         for note in values["notes"]:
             _check("notes", note, str)
         if values["backend"] not in ("serial", "out_of_order", "lanes"):
@@ -107,11 +108,6 @@ class Probe(NamedTuple):
 _LISTS: dict[str, type[Gain | Suited]] = {
     "lane_gains": Gain, "lane_slab_gains": Gain, "lane_policies": Suited,
 }  # fmt: skip
-_PLAIN = {
-    name: hint
-    for name, hint in get_type_hints(Probe).items()
-    if name not in _LISTS and name != "notes"
-}
 
 
 def _entries(name: str, value: object) -> list[Any]:

@@ -69,7 +69,7 @@ def asked(texts: Iterable[str], words: Sequence[str] = ()) -> Asked:
         for version in {text, without_trigraphs(text)}:
             if "#" in version or "%:" in version or _RESERVED.search(version):
                 found.look(bare(version))
-        if TRIGRAPH.search(text):
+        if re.search(TRIGRAPH, text):
             found.questions.add(TRIGRAPHS)
     return found.asked()
 

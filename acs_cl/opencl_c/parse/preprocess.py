@@ -236,7 +236,7 @@ def _joined(text: str) -> str:
 
 
 def _one_line(lines: re.Match[str]) -> str:
-    return CONTINUED.sub("", lines[0]) + "\n" * lines[0].count("\n")
+    return re.sub(CONTINUED, "", lines[0]) + "\n" * lines[0].count("\n")
 
 
 def _with_numbers(tokens: list[Token]) -> list[Token]:
