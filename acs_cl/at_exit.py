@@ -17,7 +17,6 @@ from __future__ import annotations
 import atexit
 import contextlib
 import os
-import signal
 import sys
 import threading
 from time import perf_counter
@@ -88,6 +87,8 @@ def collected(engine: Engine) -> None:
         _left.append(engine)  # it has said what runs
     except KeyboardInterrupt:
         _left.append(engine)
+        import signal  # takes longer to load than this module, and few programs are interrupted
+
         threading.Timer(0.01, signal.raise_signal, (signal.SIGINT,)).start()
 
 
@@ -159,6 +160,8 @@ def _end(seconds: float, is_interrupted: bool, is_news: bool) -> None:
     """End the process while a launch runs that nobody can stop. Handlers at exit get `seconds`,
     except those of drivers, which would free what still runs, or wait for it. `is_news`: the
     program has not heard of it."""
+    import signal
+
     with contextlib.suppress(ValueError):  # not in the main thread
         signal.signal(signal.SIGINT, signal.SIG_DFL)
     for stream in (sys.stdout, sys.stderr):

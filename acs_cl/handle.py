@@ -6,12 +6,13 @@ name and access, but not its event or arrays, so that handles are cheap to keep.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NoReturn, Protocol
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import pyopencl as cl
 
 from . import core
 from .errors import no_attribute, no_copy, offered
+from .records import Protocol
 
 
 class Waits(Protocol):

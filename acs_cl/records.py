@@ -14,7 +14,7 @@ from collections import _tuplegetter  # type: ignore[attr-defined]
 from collections.abc import Iterable, Sequence
 from functools import cache
 from types import CodeType, FunctionType
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -49,7 +49,12 @@ STAGING = 1 << 60
 
 if TYPE_CHECKING:
     from typing import NamedTuple as NamedTuple
+    from typing import Protocol as Protocol
 else:
+
+    class Protocol:
+        """Stands for the protocols of `typing`, which only a type checker asks. Classes of those
+        take ten times as long to make."""
 
     class _Record(tuple):
         """What all named tuples share."""
@@ -95,11 +100,16 @@ else:
                 tuple(defaults.values()),
             )
             made.__qualname__ = f"{name}.__new__"
-            places = {field: _tuplegetter(at, None) for at, field in enumerate(fields)}
+            places = {field: _place(at) for at, field in enumerate(fields)}
             own = {"__new__": made, "__slots__": (), "_fields": fields, "__match_args__": fields}
             return type(name, (_Record,), body | places | own)
 
     _new = tuple.__new__
+
+    @cache
+    def _place(at: int) -> object:
+        """Return what reads the field at a place. Classes share it."""
+        return _tuplegetter(at, None)
 
     @cache
     def _code_for(count: int) -> CodeType:

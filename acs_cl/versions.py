@@ -10,7 +10,7 @@ has no pointer of its own, so it goes to a variant of the kernel, which adds a b
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pyopencl as cl
 
@@ -19,6 +19,7 @@ from .access.elements import ElementTypes
 from .devices.build import build
 from .devices.driver import OwnKernel, own_clone
 from .launch.commands import NoVariantError
+from .records import Protocol
 
 if TYPE_CHECKING:
     from .launch.engine import Engine

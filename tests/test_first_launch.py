@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import subprocess
 import sys
@@ -87,14 +88,71 @@ print({{"acs_cl.opencl_c.modes.bodies", "clang.cindex", "pcpp"}} & set(sys.modul
 """
 
 
-def test_a_kernel_seen_before_loads_no_parser(tmp_path: Path) -> None:
-    words = {**os.environ, "ACS_CL_CACHE": str(tmp_path)}
-    said = [
+UNUSED = (
+    *("decimal", "filecmp", "queue", "signal", "statistics", "subprocess"),
+    *("acs_cl.access.policies", "acs_cl.graph.many", "acs_cl.launch.strided"),
+    *("acs_cl.launch.watchdog", "acs_cl.observe", "acs_cl.scheduler.proof"),
+)
+"""Modules that a program of a few launches has no use for. Each makes its start longer."""
+
+QUEUE = f"""
+import sys
+import pyopencl as cl
+import pyopencl.array
+theirs = set(sys.modules)
+import acs_cl as acs
+queue = acs.Queue(acs.Runtime().context)
+x = cl.array.zeros(queue, 8, "f4")
+add = cl.Program(queue.context, '''{SOURCE}''').build().add
+add(queue, (8,), None, x.data, cl.cltypes.float(1))
+assert x.get()[0] == 1.0
+print({{*{UNUSED!r}}} & (set(sys.modules) - theirs))
+"""
+
+
+def printed_twice(program: str, folder: Path) -> list[str]:
+    """Run a program with an empty cache, and then with a full one. Return what each run printed."""
+    words = {**os.environ, "ACS_CL_CACHE": str(folder)}
+    return [
         subprocess.run(
-            [sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True, env=words,
+            [sys.executable, "-c", program], capture_output=True, text=True, check=True, env=words,
             timeout=300,
         ).stdout.strip()
         for _ in range(2)
     ]  # fmt: skip
+
+
+def test_a_kernel_seen_before_loads_no_parser(tmp_path: Path) -> None:
+    said = printed_twice(PROGRAM, tmp_path)
     assert "clang.cindex" in said[0]
     assert said[1] == "set()"
+
+
+def test_a_program_of_few_launches_loads_nothing_that_it_does_not_use(tmp_path: Path) -> None:
+    program = f"import pyopencl, sys; theirs = set(sys.modules)\n{PROGRAM}"
+    program += f"print({{*{UNUSED!r}}} & (set(sys.modules) - theirs))"
+    assert printed_twice(program, tmp_path)[1].splitlines()[-1] == "set()"
+
+
+def test_nor_does_one_on_a_queue(tmp_path: Path) -> None:
+    assert printed_twice(QUEUE, tmp_path)[1] == "set()"
+
+
+EXPRESSIONS = f"""
+import json, re, sys
+import pyopencl, pyopencl.invoker
+compiled, made = [], re._compile
+def compile(pattern, flags):
+    if (type(pattern), pattern, flags) not in re._cache:
+        compiled.append((pattern, sys._getframe(2).f_globals["__name__"]))
+    return made(pattern, flags)
+re._compile = compile
+{PROGRAM}
+print([one for one in compiled if one[1].startswith("acs_cl")])
+"""
+
+
+def test_a_program_of_few_launches_compiles_few_expressions(tmp_path: Path) -> None:
+    """Python needs a tenth of a millisecond for one."""
+    said = printed_twice(EXPRESSIONS, tmp_path)[1].splitlines()[-1]
+    assert len(ast.literal_eval(said)) <= 2, said

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Protocol, TypeAlias
+from typing import TypeAlias
 
 from .. import core
 from ..devices.driver import OwnKernel
 from ..memory.array import Home
+from ..records import Protocol
 from .signature import Signature
 
 Arguments: TypeAlias = tuple[object, ...]

@@ -122,7 +122,7 @@ def _cpu_name(wished: str) -> tuple[str, str]:
     if 0 < len(wished) < len(_GENERIC) and wished.isascii() and wished.replace("-", "").isalnum():
         return wished, " (ACS_CL_POCL_CPU)"
     remark = f" (ACS_CL_POCL_CPU={wished!r} is no name of 1 to 7 characters)" if wished else ""
-    with open("/proc/cpuinfo", encoding="ascii", errors="replace") as lines:
+    with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as lines:
         for line in lines:
             if line.startswith("flags"):
                 known = set(line.split(":", 1)[1].split()) >= _HASWELL_FLAGS
@@ -163,7 +163,7 @@ def _overwrite(address: int, size: int, name: str) -> bool:
 
 
 def _writable(address: int) -> bool:
-    with open("/proc/self/maps", encoding="ascii", errors="replace") as lines:
+    with open("/proc/self/maps", encoding="utf-8", errors="replace") as lines:
         for line in lines:
             span, rights = line.split()[:2]
             low, high = (int(edge, 16) for edge in span.split("-"))

@@ -8,7 +8,7 @@ alive.
 from __future__ import annotations
 
 import weakref
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import pyopencl as cl
 
@@ -16,7 +16,7 @@ from ..errors import UsageError
 from ..handle import Handle
 from ..launch.several_handles import SeveralHandle
 from ..observe.explain import Explanation
-from ..records import Access
+from ..records import Access, Protocol
 from .loops import Launched, Rounds
 
 if TYPE_CHECKING:

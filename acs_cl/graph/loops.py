@@ -14,7 +14,7 @@ Invariants:
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Protocol, cast
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
@@ -24,7 +24,7 @@ from ..host.call_sites import caller
 from ..launch.decision import LARGEST, WIDTH
 from ..memory.array import Array
 from ..ranges import meet
-from ..records import Access, HostArray, NamedTuple
+from ..records import Access, HostArray, NamedTuple, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

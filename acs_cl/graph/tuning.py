@@ -15,14 +15,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from time import perf_counter
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from .. import core
 from ..access.cuts import EARLY, Policy
 from ..access.policies import Row
-from ..records import HostArray, NamedTuple, Pair
+from ..records import HostArray, NamedTuple, Pair, Protocol
 from .calls import Call
 from .contents import Contents
 from .kept_tunings import LANES, bands_of, keep_cuts, keep_order

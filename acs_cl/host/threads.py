@@ -3,7 +3,7 @@
 Input: `Engine.pump` (still needed? moved anything?), called under the runtime's lock. Output:
 nothing. Threads exist only while they have work. So a program without host tasks, foreign events,
 `ready_first` or a full window has no thread of ours. They keep the runtime alive only while they
-work. A `Clock` is for a watchdog, if the program asks for one.
+work.
 
 Every thread of ours begins by `start`, so that the end of the program ends them all. If the
 interpreter ends one inside the core, or inside a compiler, the process crashes.
@@ -18,11 +18,15 @@ import weakref
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from functools import partial
-from queue import Empty, SimpleQueue
 from time import perf_counter, sleep
-from typing import Protocol
+
+try:  # `queue` loads its other kinds of queues, too
+    from _queue import Empty, SimpleQueue
+except ImportError:  # another interpreter
+    from queue import Empty, SimpleQueue
 
 from .. import core
+from ..records import Protocol
 from .replaced import need_threads
 
 SHORTEST_SLEEP_S = 50e-6
@@ -44,7 +48,6 @@ FAILED = 1
 _leaves = threading.Event()
 """The program ends, and needs no more threads."""
 
-
 stops: list[Callable[[], None]] = []
 """Called when the program ends: they stop what its threads may wait for."""
 
@@ -61,7 +64,6 @@ class Worker(Protocol):
 
 
 _threads: dict[threading.Thread, Worker | None] = {}
-
 
 FRAMES = 25
 """More than is needed to start a thread, to begin with a task, or to hand on what has ended. If a

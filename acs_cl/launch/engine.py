@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Sequence
 from threading import get_ident
 from time import perf_counter, perf_counter_ns
-from typing import Any, Protocol
+from typing import Any
 
 import pyopencl as cl
 
@@ -32,7 +32,7 @@ from ..host.threads import Poller, on_host_task
 from ..memory.array import Array, Transfers
 from ..memory.blocks import Base
 from ..memory.views import contiguous_strides
-from ..records import Access, Command, DType, HostArray, Span, interval
+from ..records import Access, Command, DType, HostArray, Protocol, Span, interval
 from . import bases, waits
 from .backend import Backend, Ended
 from .books import Books, ForeignEvents, Parts

@@ -8,13 +8,13 @@ class above it.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import pyopencl as cl
 
 from ..devices.driver import Events, OwnKernel
 from ..handle import Handle
-from ..records import Access, Command, DType, Found, Launch, NamedTuple, Report, Sizes
+from ..records import Access, Command, DType, Found, Launch, NamedTuple, Protocol, Report, Sizes
 
 if TYPE_CHECKING:
     from ..memory.array import Array

@@ -13,14 +13,14 @@ bytes, in a place that starts at its first byte. Otherwise it is None.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Literal, NoReturn, Protocol, overload
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, overload
 
 import numpy.typing as npt
 
 from .. import core
 from ..devices.driver import Place
 from ..errors import UsageError, no_attribute, no_copy, offered
-from ..records import DType, Span
+from ..records import DType, Protocol, Span
 from ..records import HostArray as HostArray
 from .values import values_of
 from .views import (

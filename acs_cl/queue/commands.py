@@ -15,7 +15,7 @@ from __future__ import annotations
 import operator
 from collections import Counter, deque
 from collections.abc import Iterable
-from typing import Any, Protocol, SupportsIndex
+from typing import Any, SupportsIndex
 
 import numpy as np
 import pyopencl as cl
@@ -28,7 +28,7 @@ from ..kernel import Kernel as OurKernel
 from ..launch.commands import KernelCommand
 from ..plans import ArgumentValues, plan_commands
 from ..program import adopted_kernel, key_of
-from ..records import Access, Command, HostArray, Sizes, Span, interval
+from ..records import Access, Command, HostArray, Protocol, Sizes, Span, interval
 from .calls import COMMANDS, TRACKED, UNMAP, Call, Given, KernelAsItIs, Original
 from .events import Ordered, QueueEvent
 from .refusals import LAUNCH, refuse, refuse_wrong

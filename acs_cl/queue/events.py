@@ -12,13 +12,14 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable
-from typing import Protocol, TypeAlias
+from typing import TypeAlias
 
 import pyopencl as cl
 from pyopencl import _cl
 
 from ..devices.driver import Events
 from ..errors import AcsError, UsageError
+from ..records import Protocol
 from ..runtime import Runtime
 from .refusals import refuse
 

@@ -14,7 +14,7 @@ import weakref
 from collections import defaultdict, deque
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
 import pyopencl as cl
 
@@ -24,7 +24,7 @@ from ..launch.books import promised
 from ..launch.engine import Engine
 from ..launch.foreign_events import all_held
 from ..launch.waits import TICK_S, wait
-from ..records import HostArray, Span
+from ..records import HostArray, Protocol, Span
 from ..runtime import Runtime
 from . import patch
 from .bypass import Bypass

@@ -11,8 +11,6 @@ bypass. Output: when to change, and to what. Pure: no clock, no queue.
 
 from __future__ import annotations
 
-from statistics import median
-
 STRETCHES = 7
 """Stretches of either way that are compared, by their medians. Single ones vary by a fifth and
 more, because programs have different commands in each, and machines have noise."""
@@ -51,7 +49,7 @@ class Trials:
         runtime. False: they should be tracked. None: no change."""
         if bypassed != self._bypassed:
             known = len(self._rates) == STRETCHES and not self._returns
-            self._before = median(self._rates) if known else None
+            self._before = _middle(self._rates) if known else None
             self._bypassed, self._returns = bypassed, False
             self._rates.clear()
         self._rates = [*self._rates, seconds / commands][-STRETCHES:]
@@ -71,7 +69,7 @@ class Trials:
 
     def _compared(self, before: float) -> bool | None:
         self._before = None
-        if median(self._rates) <= GAIN[self._bypassed] * before:
+        if _middle(self._rates) <= GAIN[self._bypassed] * before:
             self._patience, self._waits_s = max(self._patience // 2, SOON), 0.0
             return None
         self._in_vain()
@@ -80,3 +78,8 @@ class Trials:
 
     def _in_vain(self) -> None:
         self._patience, self._waits_s = min(2 * self._patience, LATEST), 0.0
+
+
+def _middle(rates: list[float]) -> float:
+    """Return the median of `STRETCHES` rates. Python's own loads fractions and decimals."""
+    return sorted(rates)[STRETCHES // 2]

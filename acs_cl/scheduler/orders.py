@@ -15,10 +15,9 @@ Invariant: a sequence holds each task once, behind all of its upstream.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
 
 from .. import core
-from ..records import NamedTuple
+from ..records import NamedTuple, Protocol
 
 
 class Work(NamedTuple):

@@ -18,11 +18,10 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Mapping, Sequence
-from typing import Protocol
 
 from acs_cl.devices.facts import CannotParse
 
-from ...records import NamedTuple
+from ...records import NamedTuple, Protocol
 
 
 class Token(Protocol):

@@ -6,7 +6,6 @@ changes as soon as the parser might read something else.
 
 from __future__ import annotations
 
-import filecmp
 import json
 import os
 from collections.abc import Sequence
@@ -42,6 +41,8 @@ def refuse_ambiguous(paths: Sequence[str], words: Sequence[str]) -> None:
 
 
 def _refuse_ambiguous(path: str, folders: Sequence[str]) -> None:
+    import filecmp
+
     for folder in folders:
         name = os.path.relpath(path, folder)
         if name.startswith(os.pardir):

@@ -14,7 +14,7 @@ import re
 from bisect import bisect_right
 from collections import Counter, OrderedDict
 from collections.abc import Iterator, Sequence
-from typing import NoReturn, Protocol
+from typing import NoReturn
 
 import pyopencl as cl
 
@@ -26,7 +26,7 @@ from acs_cl.opencl_c.parse.environment import Environment
 from acs_cl.opencl_c.parse.expansion import Expansion, Token, kinds_of
 from acs_cl.opencl_c.parse.tree import Cursor
 
-from ...records import NamedTuple
+from ...records import NamedTuple, Protocol
 
 IDLE_PRAGMAS = r"pack\b|once\b|message\b|(end)?region\b|mark\b|(GCC|clang)[ \t]+diagnostic\b"
 """Pragmas that change nothing of what functions compute."""
