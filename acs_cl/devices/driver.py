@@ -11,23 +11,19 @@ Invariant: nothing here blocks, except functions whose names begin with `wait_`.
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
-import threading
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from math import prod
-from threading import get_ident
 from typing import Any, TypeAlias
 
 import numpy as np
 import pyopencl as cl
-from pyopencl import _cl, invoker
+from pyopencl import _cl
 
 from .. import core
 from ..records import DType, HostArray, NamedTuple
-
-_invoker: Any = invoker
+from .invokers import invokers_later
 
 COMPLETE = int(cl.command_execution_status.COMPLETE)
 
@@ -80,7 +76,7 @@ class OwnKernel(cl.Kernel):
     _set_arg_buf_multi: Callable[[Sequence[object]], None] = vars(cl.Kernel)["_set_arg_buf_multi"]
 
     def __init__(self, *arguments: Any) -> None:
-        with _invokers_later():
+        with invokers_later():
             super().__init__(*arguments)
         self._begin()
 
@@ -112,40 +108,6 @@ def own_clone(kernel: cl.Kernel) -> Any:
     for name in ("_set_arg_multi", "_set_arg_buf_multi"):
         setattr(clone, name, vars(OwnKernel)[name].__get__(clone))
     return clone
-
-
-@contextlib.contextmanager
-def _invokers_later() -> Iterator[None]:
-    """Delay the two functions that PyOpenCL makes for every kernel, for calls of it and of
-    `set_args`. They take longer than the rest of making a kernel, and ours do not use them. Kernels
-    that this thread makes in the block get their functions at the first call."""
-    if not _making.acquire(blocking=False):  # another thread is doing this, or was at a fork
-        yield
-        return
-    before, mine = _invoker.generate_enqueue_and_set_args, get_ident()
-
-    def generate(*arguments: object, **named: object) -> object:
-        if get_ident() != mine:
-            return before(*arguments, **named)
-
-        def made(kernel: Any) -> Any:
-            kernel._set_enqueue_and_set_args(*before(*arguments, **named))
-            return kernel
-
-        return (
-            lambda kernel, *rest, **words: made(kernel)(*rest, **words),
-            lambda kernel, *rest: made(kernel).set_args(*rest),
-        )
-
-    _invoker.generate_enqueue_and_set_args = generate
-    try:
-        yield
-    finally:
-        _invoker.generate_enqueue_and_set_args = before
-        _making.release()
-
-
-_making = threading.Lock()
 
 
 def set_arguments(kernel: OwnKernel, pointers: Sequence[object], values: Sequence[object]) -> None:
