@@ -14,7 +14,7 @@ is replayed, and else once short moves have come often between other launches.
 from __future__ import annotations
 
 from threading import get_ident
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from .devices.build import build, driver_options
 from .kernel import Kernel
@@ -22,6 +22,7 @@ from .launch.decision import LARGEST
 from .launch.strided import merged
 from .opencl_c.kernel_files import kernel_source
 from .program import Program
+from .records import NamedTuple
 
 if TYPE_CHECKING:
     from .handle import Handle

@@ -25,6 +25,7 @@ from .devices.driver import Events, Place
 from .errors import OutOfMemory, UsageError, describe
 from .launch.commands import HostCommand, KernelCommand, TransferCommand, bytes_of, check_takes
 from .launch.several_handles import SeveralHandle
+from .launch.strided import element_kernel
 from .launch.uploads import beside, is_next
 from .memory.array import Array
 from .memory.values import check, converted, element_of, values_for
@@ -257,8 +258,6 @@ def _elements(
     wait_for: Events = None,
 ) -> Handle:  # fmt: skip
     """Copy element by element between strided views. A stride of 0 repeats."""
-    from .launch.strided import element_kernel
-
     unit = gcd(
         target.dtype.itemsize, target.offset, source.offset, *target.strides, *source_strides, 16
     )

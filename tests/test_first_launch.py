@@ -122,7 +122,7 @@ print({{"acs_cl.opencl_c.modes.bodies", "clang.cindex", "pcpp"}} & set(sys.modul
 
 UNUSED = (
     *("decimal", "filecmp", "queue", "signal", "statistics", "subprocess"),
-    *("acs_cl.access.policies", "acs_cl.graph.many", "acs_cl.launch.strided"),
+    *("acs_cl.access.policies", "acs_cl.graph.many"),
     *("acs_cl.launch.watchdog", "acs_cl.observe", "acs_cl.scheduler.proof"),
 )
 """Modules that a program of a few launches has no use for. Each makes its start longer."""
