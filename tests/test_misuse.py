@@ -916,7 +916,9 @@ def test_what_is_no_device_is_refused_with_what_to_write(device: cl.Device) -> N
             acs.Runtime(given)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("name", ["zeros", "Stream", "CheckError", "Buffer", "LocalMemory"])
+@pytest.mark.parametrize(
+    "name", ["zeros", "Stream", "Context", "CheckError", "Buffer", "LocalMemory"]
+)
 def test_names_of_other_libraries_say_what_to_write(name: str) -> None:
     with pytest.raises(AttributeError, match=rf"has no attribute '{name}'; write .*"):
         getattr(acs, name)
@@ -935,6 +937,8 @@ def test_members_of_other_libraries_say_what_to_write(setting: Any) -> None:
         (program.add, "launch"), (program.add, "set_args"), (graph, "run"), (graph, "launches"),
         (graph.replay(), "get"), (rt, "arange"), (x, "mean"),
         (x, "transpose"), (x, "to_numpy"), (x, "finish"), (x, "device"), (rt, "backend"),
+        (program.add, "set_scalar_arg_dtypes"), (rt, "capture"), (rt, "memcpy"),
+        (x, "block_until_ready"), (x, "get_async"),
     ):  # fmt: skip
         with pytest.raises(AttributeError, match=rf"has no attribute '{name}'; write .*"):
             getattr(of, name)
