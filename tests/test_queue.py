@@ -255,6 +255,56 @@ def test_launches_on_parts_of_one_buffer_are_independent(context: cl.Context) ->
     assert np.array_equal(values_of(queue, y, 16 * N), 3 * expected)
 
 
+def test_the_core_makes_launches_of_kernels_that_live_for_one_call(context: cl.Context) -> None:
+    """As in `program.kernel(queue, …)`, which makes a kernel each time."""
+    queue = acs.Queue(context, bypass=False)
+    program = cl.Program(context, PARTS).build(cache_dir=False)
+    y, other = buffer(queue, np.zeros(2 * N)), buffer(queue, np.zeros(2 * N))
+    for _ in range(4):  # the core finds out what the kernel reaches
+        cl.Kernel(program, "add_from")(queue, (N,), None, y, np.int32(0), np.int32(1))
+    before = testing.made_by_core(queue.runtime)
+    for at in range(20):
+        kernel = cl.Kernel(program, "add_from")
+        kernel(queue, (N,), None, (y, other)[at % 2], np.int32(at % 2 * N), np.int32(at))
+    assert testing.made_by_core(queue.runtime) == before + 20
+    expected = np.zeros((2, 2 * N), np.int32)
+    expected[0, :N] = 4 + sum(range(0, 20, 2))
+    expected[1, N:] = sum(range(1, 20, 2))
+    assert np.array_equal(values_of(queue, y, 2 * N), expected[0])
+    assert np.array_equal(values_of(queue, other, 2 * N), expected[1])
+
+
+def test_a_new_kernel_has_no_arguments_of_an_older_one(context: cl.Context) -> None:
+    queue = acs.Queue(context, bypass=False)
+    program = cl.Program(context, PARTS).build(cache_dir=False)
+    y = buffer(queue, np.zeros(2 * N))
+    for _ in range(4):
+        cl.Kernel(program, "add_from")(queue, (N,), None, y, np.int32(0), np.int32(1))
+    kernel = cl.Kernel(program, "add_from")
+    kernel.set_arg(0, y)
+    kernel.set_arg(2, np.int32(1))
+    with pytest.raises(cl.Error, match="INVALID_KERNEL_ARGS"):
+        cl.enqueue_nd_range_kernel(queue, kernel, (N,), None)
+    kernel.set_arg(1, np.int32(N))
+    cl.enqueue_nd_range_kernel(queue, kernel, (N,), None)
+    assert values_of(queue, y, 2 * N).tolist() == [4] * N + [1] * N
+
+
+def test_a_kernel_of_the_same_name_in_another_program_is_another_one(context: cl.Context) -> None:
+    """A program may get the address of one that is gone."""
+    queue = acs.Queue(context, bypass=False)
+    y = buffer(queue, np.zeros(N))
+    source = "kernel void put(global int *y, int by) {{ y[get_global_id(0)] {} by; }}"
+    for turn in range(6):
+        program = cl.Program(context, source.format("=+"[turn % 2] + "=" * (turn % 2))).build()
+        for _ in range(3):
+            cl.Kernel(program, "put")(queue, (N,), None, y, np.int32(turn + 1))
+        assert values_of(queue, y)[0] == (turn + 3 * (turn + 1) if turn % 2 else turn + 1)
+        queue.finish()
+        del program
+        gc.collect()
+
+
 def test_ever_new_numbers_end_the_search_for_parts(context: cl.Context) -> None:
     """A kernel that is called with them is soon made by the core, and its bytes are right."""
     queue = acs.Queue(context, bypass=False)

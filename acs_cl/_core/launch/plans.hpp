@@ -229,6 +229,13 @@ struct ToRecord {
     }
 };
 
+// A kernel for queues, and the kinds of the arguments that it takes.
+struct ByKinds {
+    std::string kinds;
+    KernelVariant kernel;
+    static constexpr std::size_t MOST = 4;
+};
+
 // The launch plan. Arguments are bound in one way for epochs and for lanes: each has a place among bytes. If a
 // scheduler has the kernel, that is its place in a record.
 struct LaunchPlan : Forgettable<LaunchPlan> {
@@ -244,6 +251,7 @@ struct LaunchPlan : Forgettable<LaunchPlan> {
     bool knows_records = false;  // a scheduler has the kernel
     bool overwrites = false;     // launches may overwrite some of their parameters
     ToLanes lanes;
+    std::vector<ByKinds> queued;  // for commands of an `acs.Queue`
     bool is_cut = false;  // some launches go in bands
     std::optional<access::Launched::Three> required;  // the local size of launches that give none
     BySizes<Sized> sizes;

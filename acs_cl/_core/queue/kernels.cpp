@@ -1,6 +1,10 @@
 // Kernels of an `acs.Queue` as launches of the core: tracking.hpp says when.
 
 #include <algorithm>
+#include <iterator>
+#include <map>
+#include <optional>
+#include <tuple>
 
 #include <nanobind/stl/string.h>
 
@@ -41,6 +45,7 @@ public:
         if (kind != argument.kind) to.is_first = false;
         const bool was_held = argument.is_held();
         argument = {nb::borrow(object), std::move(known), kind};
+        to.missing &= ~(std::uint64_t(1) << index);
         if (was_held || argument.is_held()) to.held.reset();
         return true;
     }
@@ -72,6 +77,7 @@ private:
         const Parameter &one = plan.parameters[index];
         if (one.is_object() || nbytes != one.nbytes) return false;
         std::copy_n(bytes, nbytes, &to.bytes[one.at - HEAD_BYTES]);
+        to.missing &= ~(std::uint64_t(1) << index);
         return true;
     }
 
@@ -170,9 +176,9 @@ bool launch(Tracker *self, KernelArguments *given, SetArguments &set, LaunchPlan
         return counts_groups && one != Py_None ? in_items(one, args[3]) : nb::borrow(one);
     };
     const nb::object global = size(args[2]), offset = size(args[4]);
-    if (!global.is_valid() || !offset.is_valid() || !Setting(self, set, plan).read(given) || !set.choose() ||
-        !bound.begin(global.ptr(), args[3], offset.ptr(), set.kernels[0].kernel) || !bound.is_on_lanes() ||
-        !bound.start(false) || !bind(self, set, bound, is_seen))
+    if (!global.is_valid() || !offset.is_valid() || !Setting(self, set, plan).read(given) || set.missing ||
+        !set.choose() || !bound.begin(global.ptr(), args[3], offset.ptr(), set.kernels[0].kernel) ||
+        !bound.is_on_lanes() || !bound.start(false) || !bind(self, set, bound, is_seen))
         return false;
     take_held(set);
     const nb::object held = set.held;
@@ -188,6 +194,53 @@ bool launch(Tracker *self, KernelArguments *given, SetArguments &set, LaunchPlan
     return note(self, is_on_lane, is_seen, launched);
 }
 
+// ---- kernels that a program makes anew -----------------------------------------------------------------
+
+// A name of a program of the driver, in a runtime.
+using Named = std::tuple<const Table *, void *, std::string>;
+
+// Plans by the names of kernels: many programs make a kernel for each call. While a plan lives, its kernels keep their
+// program, so that no other one gets its address.
+std::map<Named, std::shared_ptr<LaunchPlan *>> by_name;
+
+// Nothing: the driver does not tell.
+std::optional<Named> name_of(const Tracker *self, const KernelArguments *given) {
+    void *program = nullptr;
+    char name[256];
+    std::size_t nbytes = 0;
+    if (driver.kernel_info(given->handle, KERNEL_PROGRAM, sizeof(program), &program, nullptr) || !program ||
+        driver.kernel_info(given->handle, KERNEL_FUNCTION_NAME, sizeof(name), name, &nbytes) || !nbytes)
+        return {};
+    return Named(self->table, program, std::string(name, nbytes - 1));
+}
+
+void keep_plan(const Tracker *self, const KernelArguments *given, LaunchPlan &plan, const ByKinds &queued) {
+    std::vector<ByKinds> &all = plan.queued;
+    if (std::none_of(all.begin(), all.end(), [&](const ByKinds &one) { return one.kinds == queued.kinds; }) &&
+        all.size() < ByKinds::MOST)
+        all.push_back(queued);
+    std::optional<Named> name = name_of(self, given);
+    if (!name) return;
+    if (by_name.find(*name) == by_name.end())  // a new one, so those that are gone make room
+        for (auto one = by_name.begin(); one != by_name.end();)
+            one = *one->second ? std::next(one) : by_name.erase(one);
+    by_name[std::move(*name)] = plan.place;
+}
+
+// Gives a new kernel the plan of another one of its program and name, if there is one.
+void find_plan(const Tracker *self, KernelArguments *given) {
+    if (by_name.empty()) return;
+    const std::optional<Named> name = name_of(self, given);
+    const auto found = name ? by_name.find(*name) : by_name.end();
+    if (found == by_name.end()) return;
+    const LaunchPlan *plan = *found->second;
+    if (!plan || !plan->is_current() || plan->table != self->table || plan->queued.empty()) return;
+    auto set = std::make_unique<SetArguments>(*plan);
+    set->kernels = plan->queued;
+    set->is_first = false;
+    given->set = set.release();
+}
+
 // ---- calls of Python -------------------------------------------------------------------------------
 
 // Takes the arguments that a PyOpenCL kernel has now: `pointers` and `values` by index. From now on the core may
@@ -201,10 +254,7 @@ void set_arguments(nb::handle tracker, nb::handle kernel, nb::handle own, nb::ob
     queued.become(std::move(object));
     if (!given || !plan || !queued.kernel || (given->set && given->set->is_used())) return;
     const LaunchPlan::Use use(*plan);
-    auto set = std::make_unique<SetArguments>();
-    set->plan = plan->place;
-    set->objects.resize(plan->parameters.size());
-    set->bytes.resize(plan->end - HEAD_BYTES);
+    auto set = std::make_unique<SetArguments>(*plan);
     Setting setting(self, *set, *plan);
     for (std::size_t at = 0; at < set->objects.size(); at++) {
         const nb::int_ index(at);
@@ -216,6 +266,7 @@ void set_arguments(nb::handle tracker, nb::handle kernel, nb::handle own, nb::ob
     }
     set->kernels.push_back({set->kinds(), std::move(queued)});
     set->is_first = true;
+    keep_plan(self, given, *plan, set->kernels[0]);
     // notes were taken when Python read them, so newer ones win
     if (given->set && given->set->is_used()) return;
     if (given->set && given->set->plan == set->plan) set->take_kernels(*given->set);
@@ -230,7 +281,9 @@ PyObject *track_kernel(Tracker *self, PyObject *const *args) {
     if (!PyBool_Check(args[6]) || !PyBool_Check(args[7]) || !is_plain(self) || !take_upstream(self, args[5], upstream))
         return nullptr;
     KernelArguments *given = arguments_of(args[1]);
-    if (!given || !given->set) return nullptr;
+    if (!given) return nullptr;
+    if (!given->set) find_plan(self, given);
+    if (!given->set) return nullptr;
     const nb::object lives = nb::borrow(reinterpret_cast<PyObject *>(self));
     const nb::object known = nb::borrow(reinterpret_cast<PyObject *>(given));
     nb::object event = new_event(self, KERNEL);

@@ -32,13 +32,6 @@ struct SetArguments : Forgettable<SetArguments> {
         }
     };
 
-    // A kernel for queues, and the kinds of the arguments that it takes.
-    struct ByKinds {
-        std::string kinds;
-        KernelVariant kernel;
-    };
-    static constexpr std::size_t MOST_KINDS = 4;
-
     std::shared_ptr<LaunchPlan *> plan;  // its place: the plan may go before the kernel does
     std::vector<ByKinds> kernels;  // the first one was used last
     bool is_first = true;          // which takes the arguments that there are now
@@ -47,6 +40,11 @@ struct SetArguments : Forgettable<SetArguments> {
     std::string bytes;  // of all others, at the places of the plan
     unsigned long long read = 0;  // the turn of the last note that is in them
     bool is_known = true;  // nothing was set that is not in them
+    std::uint64_t missing = 0;  // bits of those that were not set yet
+
+    explicit SetArguments(const LaunchPlan &of)
+        : plan(of.place), objects(of.parameters.size()), bytes(of.end - HEAD_BYTES, '\0'),
+          missing(objects.size() < 64 ? (std::uint64_t(1) << objects.size()) - 1 : ~std::uint64_t(0)) {}
 
     std::string kinds() const {
         std::string found;
@@ -65,7 +63,7 @@ struct SetArguments : Forgettable<SetArguments> {
     // Takes over kernels for arguments of other kinds.
     void take_kernels(const SetArguments &older) {
         for (const ByKinds &one : older.kernels)
-            if (one.kinds != kernels[0].kinds && kernels.size() < MOST_KINDS) kernels.push_back(one);
+            if (one.kinds != kernels[0].kinds && kernels.size() < ByKinds::MOST) kernels.push_back(one);
     }
 };
 
