@@ -7,7 +7,7 @@ and for each `pyopencl.Kernel` of other code that is launched.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -15,11 +15,11 @@ import pyopencl as cl
 
 from .access.hints import of_kernels
 from .devices import foreign_programs
-from .devices.build import cut_at_blanks, read_source
+from .devices.build import build, cut_at_blanks, driver_options, macro_options, read_source
 from .devices.driver import OwnKernel, own_clone
 from .errors import DeviceError, UsageError, describe, no_copy
 from .kernel import Kernel
-from .opencl_c.kernel_files import with_spawn_header
+from .opencl_c.kernel_files import kernel_source, with_spawn_header
 
 if TYPE_CHECKING:
     from .launch.engine import Engine
@@ -195,6 +195,19 @@ def _program_of(native: cl.Kernel) -> Any:
         return native.get_info(cl.kernel_info.PROGRAM)
     except cl.Error:
         return None
+
+
+def own_kernels(
+    engine: Engine,
+    file: str,
+    macros: Mapping[str, object],
+    touches: Mapping[str, Mapping[str, str]],
+) -> list[Kernel]:
+    """Build a file of the library's own. Return kernels of it, which touch what is said by kernel
+    and parameter."""
+    text, options = kernel_source(file), driver_options(engine.context, macro_options(macros))
+    program = Program(engine, build(engine.context, engine.device, text, options), text, options)
+    return [program[name].access(**modes) for name, modes in touches.items()]
 
 
 def _told_options(engine: Engine, program: Any) -> str:

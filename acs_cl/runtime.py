@@ -40,6 +40,7 @@ from .launch.books import Parts, register
 from .launch.engine import Engine
 from .launch.foreign_events import events_of
 from .launch.several_handles import CutHandle
+from .launch.short_moves import ShortMoves
 from .launch.waits import refuse_on_host_task
 from .memory.array import Array
 from .memory.blocks import store_for
@@ -50,7 +51,6 @@ from .program import Program, adopted_kernel, source_text
 from .records import HostArray, Options, Plan, Report
 from .scheduler.backend import Device
 from .scheduler.policy import Choice
-from .short_moves import ShortMoves
 
 plans.use(Handle, CutHandle)
 

@@ -19,7 +19,7 @@ BASE = ("__init__", "_version", "errors", "records", "ranges", "core", "handle")
 TOP = {
     **dict.fromkeys(BASE, "base"),
     **dict.fromkeys(("kernel", "program", "conditions", "plans", "transfers", "banded"), "kernel"),
-    **dict.fromkeys(("call_sizes", "short_moves", "versions"), "kernel"),
+    **dict.fromkeys(("call_sizes", "versions"), "kernel"),
     **dict.fromkeys(("closing", "at_exit"), "closing"),
     **dict.fromkeys(("options", "configuration"), "options"),
     **dict.fromkeys(("runtime", "calls"), "runtime"),

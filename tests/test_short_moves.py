@@ -13,7 +13,7 @@ import pyopencl as cl
 import pytest
 
 import acs_cl as acs
-from acs_cl.short_moves import OFTEN, SHORT_BYTES
+from acs_cl.launch.short_moves import OFTEN, SHORT_BYTES
 
 SOURCE = """
 kernel void up(global float *x) { x[get_global_id(0)] += 1; }

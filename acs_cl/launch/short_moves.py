@@ -16,19 +16,15 @@ from __future__ import annotations
 from threading import get_ident
 from typing import TYPE_CHECKING
 
-from .devices.build import build, driver_options
-from .kernel import Kernel
-from .launch.decision import LARGEST
-from .launch.strided import merged
-from .opencl_c.kernel_files import kernel_source
-from .program import Program
-from .records import NamedTuple
+from ..records import NamedTuple
+from .decision import LARGEST
+from .strided import merged
 
 if TYPE_CHECKING:
-    from .handle import Handle
-    from .launch.engine import Engine
-    from .memory.array import Array
-    from .records import HostArray
+    from ..handle import Handle
+    from ..memory.array import Array
+    from ..records import HostArray
+    from .engine import Engine, Launches
 
 SHORT_BYTES = 1 << 16
 """Most bytes in one piece that a kernel moves."""
@@ -46,7 +42,7 @@ _TILE = TILE, TILE, 1
 
 _WORDS = {1: "uchar", 2: "ushort", 4: "uint", 8: "ulong"}
 
-_TOUCHES = {"fill": {"target": "w"}, "copy": {"target": "w", "source": "r"}}
+TOUCHES = {"fill": {"target": "w"}, "copy": {"target": "w", "source": "r"}}
 """That ends poison in all of a target. It need not be inferred."""
 
 
@@ -56,7 +52,7 @@ class ShortMoves:
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
-        self.kernels: dict[tuple[str, int, bool], Kernel] = {}
+        self.kernels: dict[tuple[str, int, bool], Launches] = {}
         """By name, bytes of an element, and whether it is for one piece."""
         self._many = self._newest = 0
         """How many came between other launches, and the number of the newest one of all."""
@@ -93,7 +89,7 @@ class ShortMoves:
         steps = *gaps.target, *gaps.source
         return kernel(gaps.whole, _TILE, target, source, *gaps.sizes, *steps)
 
-    def _kernel(self, name: str, array: Array, is_whole: bool) -> Kernel | None:
+    def _kernel(self, name: str, array: Array, is_whole: bool) -> Launches | None:
         """Return the kernel for such an array. None: the driver moves it, or no build is worth it
         yet. The driver moves nothing with gaps."""
         nbytes = array.dtype.itemsize
@@ -103,18 +99,11 @@ class ShortMoves:
             return None
         kernel = self.kernels.get((name, nbytes, is_whole))
         if kernel is None and not (is_whole and self._is_rare()):
-            self._build(nbytes, is_whole)
+            macros = {"WORD": _WORDS[nbytes]} | ({} if is_whole else {"GAPS": 1})
+            for made in self._engine.calls.own_kernels(self._engine, "moves.cl", macros, TOUCHES):
+                self.kernels[made.name, nbytes, is_whole] = made
             kernel = self.kernels[name, nbytes, is_whole]
         return kernel
-
-    def _build(self, nbytes: int, is_whole: bool) -> None:
-        engine, text = self._engine, kernel_source("moves.cl")
-        macros = [f"-DWORD={_WORDS[nbytes]}"] + ([] if is_whole else ["-DGAPS"])
-        options = driver_options(engine.context, macros)
-        native = build(engine.context, engine.device, text, options)
-        program = Program(engine, native, text, options)
-        for name, touches in _TOUCHES.items():
-            self.kernels[name, nbytes, is_whole] = program[name].access(**touches)
 
     def _is_rare(self) -> bool:
         """Tell whether moves come so seldom that the driver makes this one."""
