@@ -1562,8 +1562,11 @@ def note_queue(hash: int, lives: bool) -> None:
 def give_word() -> None:
     """Note that an `acs.Queue` told the program that some command is complete."""
 
-def take_word() -> bool:
-    """Tell whether that was noted since the last call."""
+def words_to_keep() -> int:
+    """Return how often that was noted until now. 0: nothing was since the last `note_kept`."""
+
+def note_kept(words: int) -> None:
+    """Note that so many of these commands are complete, the first ones."""
 
 def use_events(events: tuple[Any, ...]) -> None:
     """Give the core the classes of events, and the function that makes one from a handle."""

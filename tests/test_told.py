@@ -7,8 +7,10 @@ tell. Queues that do not share its runtime know nothing of the launch, so it has
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
 from typing import Any
+from uuid import uuid4
 
 import inside
 import numpy as np
@@ -16,7 +18,8 @@ import pyopencl as cl
 import pytest
 
 import acs_cl as acs
-from tests.test_queue import ROUNDS, N, buffer, kernels_of, values_of
+from acs_cl.devices.probe import balance
+from tests.test_queue import ROUNDS, SOURCE, N, buffer, kernels_of, values_of
 
 PROFILING = cl.command_queue_properties.PROFILING_ENABLE
 
@@ -82,3 +85,84 @@ def test_a_wait_that_a_signal_ends_is_made_again(context: cl.Context) -> None:
     with inside.interrupted_waits_of_queues(), pytest.raises(KeyboardInterrupt):
         values_of(plain, memory)
     assert values_of(plain, memory).tolist() == [6] * N
+
+
+def test_each_thread_waits_for_what_another_one_waits_for(context: cl.Context) -> None:
+    queue, kernels, plain = acs.Queue(context), kernels_of(context), cl.CommandQueue(context)
+    memory, other = buffer(plain, np.zeros(N)), buffer(plain, np.ones(N))
+    write_behind_work(queue, memory, kernels)
+    with inside.long_first_wait_of_queues() as (begun, goes_on):
+        thread = threading.Thread(target=values_of, args=(plain, other))
+        thread.start()
+        begun.wait()
+        seen = values_of(plain, memory).tolist()
+        goes_on.set()
+        thread.join()
+    assert seen == [6] * N
+
+
+def test_it_is_complete_when_another_thread_ends_the_queue(context: cl.Context) -> None:
+    """One that is collected inside its runtime is ended by a thread, while this one goes on."""
+    queue, kernels, plain = acs.Queue(context), kernels_of(context), cl.CommandQueue(context)
+    memory, runtime = buffer(queue, np.zeros(N)), queue.runtime
+    write_behind_work(queue, memory, kernels)
+    with runtime.engine.lock:
+        del queue
+        gc.collect()
+        assert not acs.queue.patch.living()
+    assert values_of(plain, memory).tolist() == [6] * N
+
+
+PUT = """
+kernel void put(global int *x, global const int *at, int value)
+{ x[at[get_global_id(0)]] = value; }
+"""
+
+
+@pytest.fixture
+def held(context: cl.Context) -> Iterator[None]:
+    """Queues have told the program that a command is complete. It waits for another one, whose
+    bytes may be the same, and that one for an event that the program sets later."""
+    queue, other = (acs.Queue(context, bypass=False) for _ in range(2))
+    program = cl.Program(context, PUT).build(cache_dir=False)
+    first, second = (cl.Kernel(program, "put") for _ in range(2))
+    memory, places = (buffer(queue, values) for values in (np.zeros(N), np.arange(N)))
+    event = cl.UserEvent(context)
+    first(queue, (N // 2,), None, memory, places, np.int32(1), wait_for=[event])
+    second(other, (N // 2,), None, memory, places, np.int32(2))
+    assert values_of(other, places).tolist() == list(range(N))
+    yield
+    assert inside.have_unkept_words()
+    event.set_status(cl.command_execution_status.COMPLETE)
+    queue.finish()
+    assert values_of(other, memory).tolist() == [2] * (N // 2) + [0] * (N // 2)
+
+
+@pytest.mark.usefixtures("scheduler", "held")
+@pytest.mark.parametrize("options", [{}, {"trace": True}], ids=str)
+def test_a_build_waits_for_no_event_of_the_program(
+    context: cl.Context, options: dict[str, Any]
+) -> None:
+    with acs.Runtime(context=context, backend="device", **options) as rt:
+        text = f"kernel void next(global int *x) {{ x[get_global_id(0)] += 1; }} // {uuid4()}"
+        kernel, x = rt.build(text).next, rt.array(np.zeros(N, np.int32))
+        rt.prebuild(kernel)
+        kernel((N,), None, x)
+        assert x.get().tolist() == [1] * N
+        assert inside.Scheduler(rt).tasks == 1
+
+
+@pytest.mark.usefixtures("held")
+def test_the_event_of_a_replay_waits_for_no_event_of_the_program(context: cl.Context) -> None:
+    with acs.Runtime(context=context, backend="lanes") as rt:
+        slow, x = rt.build(SOURCE).slow, rt.array(np.zeros(2, np.int32))
+        with rt.record() as step:
+            for at in range(2):
+                slow((1,), None, x[at : at + 1], 7, ROUNDS)
+        step.replay().event.wait()
+        assert x.get().tolist() == [7, 7]
+
+
+@pytest.mark.usefixtures("held")
+def test_a_probe_waits_for_no_event_of_the_program(context: cl.Context) -> None:
+    assert min(balance.measure(context.devices[0], context)) > 0

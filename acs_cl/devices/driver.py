@@ -37,7 +37,8 @@ STATUS = cl.event_info.COMMAND_EXECUTION_STATUS
 enqueue_kernel: Callable[..., cl.Event] = _cl.enqueue_nd_range_kernel
 """(queue, kernel, global size, local size, offset, wait for, False, False), by position only."""
 
-# PyOpenCL's own functions, even while `interception` has replaced them
+# PyOpenCL's own functions, even while `interception` has replaced them: a replacement may wait for
+# launches of the program, and with them for events that it sets later
 CommandQueue = _cl.CommandQueue
 _read = _cl._enqueue_read_buffer
 _write = _cl._enqueue_write_buffer
@@ -45,6 +46,8 @@ _copy = _cl._enqueue_copy_buffer
 _fill = _cl._enqueue_fill_buffer
 _svm_copy = _cl._enqueue_svm_memcpy
 _svm_fill = _cl._enqueue_svm_memfill
+_map = _cl.enqueue_map_buffer
+_marker = _cl._enqueue_marker_with_wait_list
 
 
 class Offers(dict[tuple[object, ...], Any]):
@@ -115,6 +118,13 @@ def set_arguments(kernel: OwnKernel, pointers: Sequence[object], values: Sequenc
     kernel._set_arg_multi(pointers)
     kernel.current = pointers
     kernel._set_arg_buf_multi(values)
+
+
+def run(
+    queue: cl.CommandQueue, kernel: cl.Kernel, items: int, group: int, wait_for: Events = None
+) -> cl.Event:
+    """Launch a kernel of one axis. Its arguments are set."""
+    return enqueue_kernel(queue, kernel, (items,), (group,), None, wait_for, False, False)
 
 
 FUNCTIONS = (
@@ -189,6 +199,11 @@ def fill(queue: cl.CommandQueue, place: Place, pattern: HostArray, wait_for: Eve
     return _fill(queue, place.memory, pattern, place.offset, place.nbytes, wait_for)
 
 
+def marker(queue: cl.CommandQueue, wait_for: Events) -> cl.Event:
+    """Make an event that ends with others."""
+    return _marker(queue, wait_for)
+
+
 def buffer_of(context: cl.Context, values: HostArray) -> cl.Buffer:
     """Make a buffer with the bytes of an array."""
     return cl.Buffer(context, cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR, hostbuf=values)
@@ -206,7 +221,7 @@ def wait_for_pinned(queue: cl.CommandQueue, shape: tuple[int, ...], dtype: DType
     flags = cl.mem_flags.ALLOC_HOST_PTR | cl.mem_flags.READ_WRITE
     buffer = cl.Buffer(queue.context, flags, prod(shape) * dtype.itemsize)
     both: Any = cl.map_flags.READ | cl.map_flags.WRITE
-    mapped: Any = cl.enqueue_map_buffer(queue, buffer, both, 0, shape, dtype)
+    mapped: Any = _map(queue, buffer, both, 0, shape, dtype)
     array: HostArray = mapped[0]
     return array
 

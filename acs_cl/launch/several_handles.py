@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyopencl as cl
 
-from ..devices.driver import CommandQueue
+from ..devices.driver import CommandQueue, marker
 from ..handle import Handle
 from ..records import Access
 from .waits import refuse_on_host_task
@@ -68,7 +68,7 @@ class SeveralHandle(Handle):
         # a queue of its own: on another one the marker could hold up commands that it waits for
         queue = CommandQueue(engine.context, engine.device)
         try:
-            event = cl.enqueue_marker(queue, wait_for=events)
+            event = marker(queue, events)
         except cl.Error:
             failed = self._failed()
             if failed is None:

@@ -25,7 +25,7 @@ import sys
 import threading
 import weakref
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import pyopencl as cl
@@ -46,6 +46,9 @@ _lock = threading.RLock()
 _queues: dict[int, weakref.ref[Any]] = {}
 """{hash of a queue, which is that of the driver's: the queue}."""
 
+_words: set[Callable[[], None]] = set()
+"""What keeps the words of queues. A queue that is gone is here until that is done."""
+
 _replaced: list[tuple[object, str, object, object]] = []
 """(where, name, original, replacement)."""
 
@@ -57,9 +60,11 @@ def is_entered() -> bool:
     return bool(_queues)
 
 
-def enter(queue: cl.CommandQueue) -> None:
-    """Note a new queue of ours. The first one replaces PyOpenCL's functions."""
+def enter(queue: cl.CommandQueue, keeps: Callable[[], None]) -> None:
+    """Note a new queue of ours. The first one replaces PyOpenCL's functions. `keeps`: makes
+    complete what its program was told is complete."""
     with _lock:
+        _words.add(keeps)
         _queues[hash(queue)] = weakref.ref(queue)
         core.native.note_queue(hash(queue), True)
         if not _replaced:
@@ -67,12 +72,18 @@ def enter(queue: cl.CommandQueue) -> None:
 
 
 def leave(key: int) -> None:
-    """Note that the queue with this hash is gone. The last one puts everything back."""
+    """Note that the queue with this hash is gone. What it told its program is kept later."""
     with _lock:
         _queues.pop(key, None)
         core.native.note_queue(key, False)
-        if not _queues and not _kept:
-            _put_back()
+
+
+def has_kept(keeps: Callable[[], None]) -> None:
+    """Note that all is complete that the program of a queue was told, and the queue is gone. The
+    last one puts everything back."""
+    with _lock:
+        _words.discard(keeps)
+        _put_back_if_unused()
 
 
 @contextlib.contextmanager
@@ -89,8 +100,7 @@ def kept() -> Iterator[None]:
     finally:
         with _lock:
             _kept -= 1
-            if not _queues and not _kept:
-                _put_back()
+            _put_back_if_unused()
 
 
 def living() -> list[Any]:
@@ -152,7 +162,9 @@ def _replace(where: object, name: str, original: object, replacement: object) ->
     _replaced.append((where, name, original, replacement))
 
 
-def _put_back() -> None:
+def _put_back_if_unused() -> None:
+    if _queues or _words or _kept:
+        return
     for where, name, original, replacement in _replaced:
         if vars(where).get(name) is replacement:
             setattr(where, name, original)
@@ -169,14 +181,12 @@ def _named(replacement: Original, original: Original, name: str) -> Original:
 def _keep_words() -> None:
     """Wait for all that programs were told is complete, before an operation that cannot wait for
     our launches."""
-    if not core.native.take_word():
+    given = core.native.words_to_keep()
+    if not given:
         return
-    try:
-        for queue in living():
-            queue.keep_word()
-    except BaseException:
-        core.native.give_word()  # it was not kept
-        raise
+    for keep in list(_words):
+        keep()
+    core.native.note_kept(given)  # only now: another thread must not go on before
 
 
 def _command(name: str, original: Original, parameters: Parameters | None) -> Original:

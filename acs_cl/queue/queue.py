@@ -129,6 +129,8 @@ class Queue(cl.CommandQueue):
         self.not_understood: Counter[str] = Counter()
         """Commands that waited for everything, because their access is unknown."""
         is_own = runtime is None
+        self._keeps = partial(runtimes.keep_word, self._engine, self._number, self.told)
+        """Keeps the word, even when the queue is gone."""
         runtimes.enter(self._runtime, hash(self))
         try:
             self._begin(bypass and is_own)
@@ -150,7 +152,7 @@ class Queue(cl.CommandQueue):
             by_overlap = self._engine.options.backend != "device" or self.keeps_times
             self.bypass = Bypass(self, self._pointer, self._number, by_overlap)
         self.tracker = self._new_tracker()
-        patch.enter(self)
+        patch.enter(self, self._keeps)
         for one in runtimes.note_sharing():
             one.keep_word()
 
@@ -158,7 +160,7 @@ class Queue(cl.CommandQueue):
         """Return what cleans up after the queue, even when it is gone."""
         return partial(
             runtimes.leave, hash(self), self._runtime, self.bypass, is_own, self.unmaps,
-            self._keep_word(),
+            self._keeps,
         )  # fmt: skip
 
     def _new_tracker(self) -> core.native.Tracker | None:
@@ -542,11 +544,7 @@ class Queue(cl.CommandQueue):
     def keep_word(self) -> None:
         """Wait for everything that the program was told is complete. Needed before an operation
         that cannot wait for single launches."""
-        self._keep_word()()
-
-    def _keep_word(self) -> Callable[[], None]:
-        """Return what keeps the word, even when the queue is gone."""
-        return partial(runtimes.keep_word, self._engine, self._number, self.told)
+        self._keeps()
 
     def status(self, number: int) -> int:
         """Return the status of a launch, as an in-order queue would."""

@@ -166,6 +166,7 @@ def leave(
 def _let_go(engine: Engine, keeps: Callable[[], None], is_last: bool) -> None:
     """Keep the word of a queue that is gone, and with the last one release its own runtime."""
     keeps()
+    patch.has_kept(keeps)
     if is_last:
         _end_gates(engine)
         engine.programs.clear()  # their kernels hold the runtime

@@ -12,6 +12,7 @@ import numpy as np
 import pyopencl as cl
 
 from .. import core
+from ..devices import driver
 from ..devices.driver import OwnKernel, buffer_of, declare_svm, set_arguments
 from . import layout
 from .bands import Band
@@ -52,6 +53,6 @@ def alone(
         kept[:] = *unread, buffer_of(context, image.words)  # a run changes the counts
         declare_svm(native, list(memory.sizes))
         set_arguments(native, (0, kept[-1]), launch_arguments())
-        return cl.enqueue_nd_range_kernel(queue, native, (groups * group,), (group,))
+        return driver.run(queue, native, groups * group, group)
 
     return run

@@ -19,7 +19,7 @@ from typing import Any
 import pyopencl as cl
 
 from ..devices.build import build
-from ..devices.driver import CommandQueue, buffer_of, set_arguments
+from ..devices.driver import CommandQueue, buffer_of, run, set_arguments
 from ..host.digest import digest
 from ..opencl_c import cache, registers
 from . import layout
@@ -62,7 +62,7 @@ def warm_up(context: Any, device: Any, native: Any, group: int, notes: Any = Non
     pool = give_pool(context, native, 1, notes is not None)
     if notes is not None:
         notes.give(native)
-    cl.enqueue_nd_range_kernel(queue, native, (group,), (group,)).wait()
+    run(queue, native, group, group).wait()
     del pool  # it had to live until now
 
 

@@ -122,10 +122,11 @@ class Notes:
         """Clear the notes. The number of entries in the header stays."""
         for at, words in ((0, ENTRIES), (HEADER, entries * WORDS)):
             if words:
-                cl.enqueue_fill_buffer(self._queue, self.memory, ZERO, 4 * at, 4 * words).wait()
+                place = driver.Place(self.memory, 4 * at, 4 * words)
+                driver.fill(self._queue, place, ZERO, None).wait()
 
     def _look(self) -> Anchor:
-        event = cl.enqueue_nd_range_kernel(self._queue, self._clock, (1,), (1,))
+        event = driver.run(self._queue, self._clock, 1, 1)
         told = np.empty(4, np.uint64)
         driver.wait_for_event(
             driver.read(self._queue, told, driver.Place(self._told, 0, told.nbytes), None)

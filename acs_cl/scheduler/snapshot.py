@@ -58,7 +58,7 @@ def snapshot(of: cl.CommandQueue, epoch: Epoch, name: Callable[[int], str]) -> S
     about = f"  epoch {epoch.number} of the scheduler, tasks: {image.tasks}"
     words = np.zeros(image.block + (epoch.block + 1) * image.block_words, np.uint32)
     try:
-        queue = cl.CommandQueue(of.context, of.device)
+        queue = driver.CommandQueue(of.context, of.device)
         event = driver.read(queue, words, driver.Place(epoch.region, 0, words.nbytes), None)
         queue.flush()
     except cl.Error as error:

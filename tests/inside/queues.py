@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any, NamedTuple
 
+from acs_cl import core
 from acs_cl.backends.queues import HostQueues
 from acs_cl.kernel import Kernel
 from acs_cl.queue import bypass, commands, patch, runtimes, trials
@@ -57,6 +59,11 @@ def waits_at_once(queue: Queue) -> bool:
     return queue.told.is_shared
 
 
+def have_unkept_words() -> bool:
+    """Tell whether queues told programs something that a command elsewhere would wait for."""
+    return bool(core.native.words_to_keep())
+
+
 def interrupted_waits_of_queues() -> AbstractContextManager[None]:
     """Have a signal end each wait by which queues keep their word."""
 
@@ -64,6 +71,21 @@ def interrupted_waits_of_queues() -> AbstractContextManager[None]:
         raise KeyboardInterrupt
 
     return changed(runtimes, "wait", interrupted)
+
+
+@contextmanager
+def long_first_wait_of_queues() -> Iterator[tuple[threading.Event, threading.Event]]:
+    """Have the first wait by which queues keep their word set one event, and go on with another."""
+    begun, goes_on, wait = threading.Event(), threading.Event(), vars(runtimes)["wait"]
+
+    def waits(*about: Any) -> None:
+        if not begun.is_set():
+            begun.set()
+            goes_on.wait()
+        wait(*about)
+
+    with changed(runtimes, "wait", waits):
+        yield begun, goes_on
 
 
 def plan_every_command(queue: Queue) -> Queue:

@@ -39,9 +39,10 @@ inline bool is_of_the_driver(PyObject *event) {
     return type == events.plain || type == events.nanny;
 }
 
-// Whether one of our queues told a program that a command is complete since such promises were last kept
-// (`Queue.keep_word`). A command elsewhere has to wait for it first.
-inline bool word_given = false;
+// How often our queues told a program that a command is complete, and how many of these promises were kept
+// (`Queue.keep_word`). A command elsewhere has to wait for the rest first, also while another thread keeps them.
+inline long long words_given = 0;
+inline long long words_kept = 0;
 
 // Whether a wait list names no event.
 inline bool is_empty(PyObject *wait_for) {

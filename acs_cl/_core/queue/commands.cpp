@@ -345,7 +345,7 @@ struct Placed {
 // Whether a command is not ours: it is on a foreign queue, and waits for nothing of ours. `otherwise` would do the
 // same, but takes longer than the driver does.
 bool is_elsewhere(const Command *self, PyObject *const *args, Py_ssize_t many, PyObject *keywords) {
-    if (many <= self->queue_at || word_given || !self->name) return false;
+    if (many <= self->queue_at || words_given > words_kept || !self->name) return false;
     PyObject *queue = args[self->queue_at];
     if (Py_TYPE(queue) != queue_type) return false;
     const Py_hash_t hash = PyObject_Hash(queue);
@@ -486,8 +486,9 @@ void add_commands(nb::module_ &module) {
         if (lives) own_queues.insert(hash);
         else own_queues.erase(hash);
     }, "hash"_a, "lives"_a);
-    module.def("give_word", [] { word_given = true; });
-    module.def("take_word", [] { return std::exchange(word_given, false); });
+    module.def("give_word", [] { words_given++; });
+    module.def("words_to_keep", [] { return words_given > words_kept ? words_given : 0; });
+    module.def("note_kept", [](long long words) { words_kept = std::max(words_kept, words); }, "words"_a);
 }
 
 }  // namespace acs_cl

@@ -179,7 +179,7 @@ bool pretend(Tracker *self, const nb::object &number) {
     const nb::object known = nb::steal(PyObject_GetAttr(told.ptr(), complete_name));
     if (!known.is_valid()) return false;
     if (whole_number(known.ptr()) >= whole_number(number.ptr())) return true;
-    word_given = true;
+    words_given++;
     if (PyObject_SetAttr(told.ptr(), complete_name, number.ptr())) return false;
     const nb::object is_shared = nb::steal(PyObject_GetAttr(told.ptr(), shared_name));
     if (!is_shared.is_valid()) return false;

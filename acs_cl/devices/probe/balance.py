@@ -15,7 +15,7 @@ import numpy as np
 import pyopencl as cl
 
 from acs_cl.devices import key, kind
-from acs_cl.devices.driver import CommandQueue, wait_for_event
+from acs_cl.devices.driver import CommandQueue, run, wait_for_event
 from acs_cl.devices.probe.facts import build
 from acs_cl.host import files
 
@@ -105,7 +105,7 @@ def measure(device: cl.Device, context: cl.Context) -> Balance:
 
 def _shortest_us(queue: cl.CommandQueue, kernel: cl.Kernel, items: int) -> float:
     def run_us() -> float:
-        event = cl.enqueue_nd_range_kernel(queue, kernel, (items,), (GROUP,))
+        event = run(queue, kernel, items, GROUP)
         queue.flush()
         wait_for_event(event)
         return float(event.profile.end - event.profile.start) / 1e3

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import pyopencl as cl
 
-from acs_cl.devices.driver import CommandQueue
+from acs_cl.devices.driver import CommandQueue, run
 from acs_cl.devices.probe.facts import build
 
 KERNELS = 32  # in a burst
@@ -113,10 +113,7 @@ def burst_us(kernels: Sequence[cl.Kernel], queues: Sequence[cl.CommandQueue]) ->
 
 def deal(kernels: Sequence[cl.Kernel], queues: Sequence[cl.CommandQueue]) -> list[cl.Event]:
     count = len(queues)
-    events = [
-        cl.enqueue_nd_range_kernel(queues[i % count], kernel, (ITEMS,), (ITEMS,))
-        for i, kernel in enumerate(kernels)
-    ]
+    events = [run(queues[i % count], kernel, ITEMS, ITEMS) for i, kernel in enumerate(kernels)]
     finish(queues)
     return events
 

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 
 import pyopencl as cl
 
+from acs_cl.devices.driver import run
 from acs_cl.devices.probe.bench import ITEMS, KERNELS, Bench, finish
 from acs_cl.devices.probe.record import Suited
 from acs_cl.records import Placing
@@ -106,10 +107,7 @@ def _burst_us(
         for one in across:
             queues[lanes[one]].flush()
         events.append(
-            cl.enqueue_nd_range_kernel(
-                queues[lane], kernel, (ITEMS,), (ITEMS,),
-                wait_for=[events[one] for one in across] or None,
-            )
-        )  # fmt: skip
+            run(queues[lane], kernel, ITEMS, ITEMS, [events[one] for one in across] or None)
+        )
     finish(queues)
     return (time.perf_counter() - start) * 1e6
