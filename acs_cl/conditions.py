@@ -8,6 +8,8 @@ for sure, since it may be skipped. The values are read before the kernel writes 
 kernel may write them itself, a launch copies them first.
 """
 
+# Long because: a call that decides and the variants that it needs share cells, copies and faults.
+
 from __future__ import annotations
 
 import struct
@@ -17,17 +19,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyopencl as cl
 
+from . import core
 from .access import arguments
 from .devices.build import build
-from .devices.driver import Events, OwnKernel, Place, is_svm
+from .devices.driver import Events, OwnKernel, Place, is_svm, like
 from .devices.pocl import compiles_late
 from .errors import UsageError, describe, whole
 from .launch.commands import KernelCommand, NoVariantError, TransferCommand
 from .launch.decision import LARGEST, WIDTH, Cell, DecidedCommand, Decision, Fault
-from .memory.array import Array
 from .ranges import meet
 from .records import Access
-from .versions import RuntimeKernel, refuse_second_variables
+from .versions import RuntimeKernel, refuse_unfit
 
 if TYPE_CHECKING:
     from .handle import Handle
@@ -95,7 +97,7 @@ class Deciding:
     def launch(self, plain: KernelCommand, access: Access, wait_for: Events) -> Handle:
         """Launch `plain` with the decision."""
         engine = self._kernel.engine
-        command, access, _copies = self.decided(plain, access, wait_for)
+        command, access, _kept = self.decided(plain, access, wait_for)
         if not engine.backend.decides:
             try:
                 _ = command.guarded  # makes a fault of the variant an error of this call
@@ -128,18 +130,18 @@ class Deciding:
 
     def decided(
         self, plain: KernelCommand, access: Access, wait_for: Events = None
-    ) -> tuple[DecidedCommand, Access, list[Array]]:
-        """Return `plain` with the decision, its access, and copies of cells that it may write. The
-        copies are launched here and have to live until the launch."""
+    ) -> tuple[DecidedCommand, Access, list[object]]:
+        """Return `plain` with the decision, its access, and the memory of copies of cells that it
+        may write. The copies are launched here, and have to live until the launch."""
         kernel, count = self._kernel, self._count
         cells = [cell for cell in (self._when, count) if cell is not None]
         reads = (*access.reads, *(cell.span for cell in cells))
-        copies: list[Array] = []
+        kept: list[object] = []
         for index, cell in enumerate(cells):
             if any(meet(cell.span, span) for span in access.writes):
-                copies.append(self._copy(cell, wait_for))
-                cells[index] = cell._replace(place=copies[-1].where())
-                reads += copies[-1].spans
+                cells[index], memory = self._copy(cell, wait_for)
+                reads += (cells[index].span,)
+                kept.append(memory)
         local = plain.local_size
         group = local[0] if local and count is not None else 1
         when = cells[0] if self._when is not None else None
@@ -154,21 +156,25 @@ class Deciding:
             lambda: guards.guarded(kernel, plain, decision, cells, local),
             guards.faults,
         )
-        return command, Access(reads, access.writes), copies
+        return command, Access(reads, access.writes), kept
 
-    def _copy(self, cell: Cell, wait_for: Events) -> Array:
+    def _copy(self, cell: Cell, wait_for: Events) -> tuple[Cell, object]:
         """Copy a cell that the kernel may write, in program order. Otherwise its first groups would
-        decide for the others."""
+        decide for the others. Return the copy, and what it is in."""
         engine = self._kernel.engine
         if is_svm(cell.place.memory) is not engine.store.is_svm:
-            raise UsageError(
-                f"{self._kernel.label()}: the kernel may write what decides whether it runs, and "
-                "that is foreign memory; copy it into an array of the runtime"
-            )
-        copy = engine.new_array((1,), _UINT32)
-        command = TransferCommand("copy", copy.where(), cell.place)
-        engine.launch(command, Access((cell.span,), copy.spans, copy.spans), wait_for)
-        return copy
+            # no command copies from buffers to shared memory, or back
+            place = like(engine.context, cell.place)
+            known = core.native.memory_of(place.memory, engine.store.reserved)
+            assert known is not None
+            copies: object = place
+            copied = cell._replace(place=place, span=known.span)
+        else:
+            copies = array = engine.new_array((1,), _UINT32)
+            copied = cell._replace(place=array.where(), span=array.spans[0])
+        access = Access((cell.span,), (copied.span,), (copied.span,))
+        engine.launch(TransferCommand("copy", copied.place, cell.place), access, wait_for)
+        return copied, copies
 
 
 class Guards:
@@ -249,7 +255,7 @@ class Guards:
             from .opencl_c.parse.clang import CannotParse
             from .opencl_c.variants.guards import with_guards
 
-            refuse_second_variables(
+            refuse_unfit(
                 kernel,
                 "when= and acs.size take",
                 "decide on the host, or keep the values in an array",

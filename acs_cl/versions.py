@@ -107,9 +107,17 @@ class Versions:
         return found
 
 
-def refuse_second_variables(kernel: Called, why: str, instead: str) -> None:
-    """Refuse a variant of a kernel that uses variables of its program. The variant is in another
-    program, which has its own variables."""
+def refuse_unfit(kernel: RuntimeKernel, why: str, instead: str) -> None:
+    """Refuse a variant of a kernel whose source the driver does not give. Refuse one of a kernel
+    that uses variables of its program, too: the variant is in another program, which has its own
+    variables."""
+    if not kernel.source:
+        raise NoVariantError(
+            kernel.name,
+            f"{why} a rewritten version of the kernel, and the driver does not give its source, as "
+            "of a program that is gone, or from PyOpenCL's cache; build it with cache_dir=False, "
+            "and keep it",
+        )
     if kernel.signature.program_globals:
         raise NoVariantError(
             kernel.name,
@@ -119,7 +127,7 @@ def refuse_second_variables(kernel: Called, why: str, instead: str) -> None:
 
 
 def _rewritten(kernel: RuntimeKernel, offsets: Offsets) -> tuple[str, str]:
-    refuse_second_variables(
+    refuse_unfit(
         kernel,
         "a view starts inside its buffer, which takes",
         "use memory='svm' or an array of its own",

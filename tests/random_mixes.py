@@ -31,9 +31,10 @@ os.environ.setdefault("ACS_CL_POCL_CPU", "auto")
 import numpy as np
 import pyopencl as cl
 from fuzz.threads import in_threads
-from mixed import mix
+from mixed import kernels, mix
 from mixed.mix import Mix, Step
 from mixed.places import Place, options
+from pyopencl.tools import clear_first_arg_caches
 
 import acs_cl as acs
 from acs_cl import devices
@@ -112,6 +113,9 @@ class Ways:
 
     def __init__(self, device: Any = None) -> None:
         self.device = devices.choose(device)
+        most = kernels.FEWER_TURNS.get(self.device.platform.name.strip())
+        if most:
+            kernels.TURNS[:] = [min(most, turns) for turns in kernels.TURNS]
 
     def one(self, seed: int) -> Counter[str]:
         """Run what a seed stands for."""
@@ -166,6 +170,9 @@ class Ways:
             sys.setswitchinterval(interval)
             for place in places:
                 place.close()
+            # else what PyOpenCL built from its own cache would come to the next program, whose
+            # queues have no source of it: then its kernels may touch any memory
+            clear_first_arg_caches()
         counts: Counter[str] = Counter()
         for one in mixes:
             counts.update(one.counts)

@@ -14,6 +14,7 @@ import numpy as np
 import pyopencl as cl
 import pyopencl.array
 import pytest
+from pyopencl.characterize import has_coarse_grain_buffer_svm
 from wrong_counts import WRONG_COUNTS
 
 import acs_cl as acs
@@ -514,7 +515,9 @@ def test_flags_and_kernels_of_pyopencl_are_taken(device: cl.Device, memory: str)
     except acs.UsageError as error:
         pytest.skip(str(error))
     with rt:
-        kernel = cl.Program(context, SOURCE).build().mark
+        # drivers forget the source of what came from a cache, and of what is gone
+        program = cl.Program(context, SOURCE).build(cache_dir=False)
+        kernel = program.mark
         flags = pyopencl.array.to_device(queue, np.array([0, 1, 6], np.uint32))
         single = cl.Buffer(context, cl.mem_flags.COPY_HOST_PTR, hostbuf=np.array([1], np.int32))
         queue.finish()
@@ -524,6 +527,59 @@ def test_flags_and_kernels_of_pyopencl_are_taken(device: cl.Device, memory: str)
         rt.launch(kernel, (8,), None, y[16:24], np.uint32(3), when=single)
         rt.launch(kernel, acs.size(flags[2], 8), None, y[24:], np.uint32(4))
         assert y.get().tolist() == [0] * 8 + [2] * 8 + [3] * 8 + [4] * 6 + [0] * 2
+
+
+@pytest.mark.parametrize("memory", ["svm", "buffers"])
+def test_a_kernel_without_a_source_has_no_variant(device: cl.Device, memory: str) -> None:
+    context = cl.Context([device])
+    try:
+        rt = acs.Runtime(context=context, memory=memory)
+    except acs.UsageError as error:
+        pytest.skip(str(error))
+    with rt:
+        built = cl.Program(context, SOURCE).build(cache_dir=False)
+        binary = cl.Program(context, [device], [built.binaries[0]]).build()
+        if binary.get_info(cl.program_info.SOURCE):
+            pytest.skip("the driver keeps sources with binaries")
+        y = rt.zeros(8, "u4")
+        with pytest.raises(acs.UsageError, match="does not give its source"):
+            rt.launch(binary.mark, (8,), None, y, np.uint32(1), when=rt.array([1], "u4"))
+        assert not y.get().any()
+
+
+OWN = """
+kernel void count(global uint *y, uint rounds)
+{ uint x = rounds; for (uint i = 0; i < rounds; i++) x = x * 1664525u + 1013904223u;
+  *y += x == 1 ? 2 : 1; }
+"""
+
+
+@pytest.mark.parametrize("kind", ["buffer", "svm"])
+@pytest.mark.parametrize("memory", ["svm", "buffers"])
+def test_a_kernel_may_write_foreign_memory_that_decides(
+    device: cl.Device, memory: str, kind: str
+) -> None:
+    """It is copied first, also where no command copies it into an array."""
+    if not has_coarse_grain_buffer_svm(device) and "svm" in (memory, kind):
+        pytest.skip("no shared virtual memory")
+    context = cl.Context([device])
+    start = np.full(1, 0xFFFFFFFE, np.uint32)
+    with acs.Runtime(context=context, memory=memory) as rt:
+        queue, kernel = cl.CommandQueue(context), rt.build(OWN).count
+        flags = cl.mem_flags.READ_WRITE
+        cell: Any
+        if kind == "buffer":
+            cell = cl.Buffer(context, flags | cl.mem_flags.COPY_HOST_PTR, hostbuf=start)
+        else:
+            cell = cl.SVMAllocation(context, 4, 4, flags)
+            cl.enqueue_copy(queue, cell, start)
+        for _ in range(5):
+            rt.launch(kernel, (1,), None, cell, 300_000, when=cell)
+        rt.launch(kernel, acs.size(cell, 4), None, cell, 300_000)
+        rt.finish()
+        found = np.empty(1, np.uint32)
+        cl.enqueue_copy(queue, found, cell)
+        assert found[0] == 0
 
 
 def test_what_cannot_be_rewritten_says_why(plain: Setting) -> None:

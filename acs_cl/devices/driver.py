@@ -9,6 +9,8 @@ A **place** is memory in the driver's form: an `SVMPointer`, or a `Buffer` with 
 Invariant: nothing here blocks, except functions whose names begin with `wait_`.
 """
 
+# Long because: what the runtime uses of PyOpenCL is in one place.
+
 from __future__ import annotations
 
 import ctypes
@@ -197,6 +199,14 @@ def fill(queue: cl.CommandQueue, place: Place, pattern: HostArray, wait_for: Eve
     if is_svm(place.memory):
         return _svm_fill(queue, place.memory, pattern, byte_count=place.nbytes, wait_for=wait_for)
     return _fill(queue, place.memory, pattern, place.offset, place.nbytes, wait_for)
+
+
+def like(context: cl.Context, place: Place) -> Place:
+    """Make memory of the same kind as that of a place, so that a command can copy it there."""
+    flags = cl.mem_flags.READ_WRITE
+    if is_svm(place.memory):
+        return Place(cl.SVMAllocation(context, place.nbytes, 0, flags), 0, place.nbytes)
+    return Place(cl.Buffer(context, flags, place.nbytes), 0, place.nbytes)
 
 
 def marker(queue: cl.CommandQueue, wait_for: Events) -> cl.Event:

@@ -11,6 +11,7 @@ import random
 from typing import Any
 
 import pyopencl as cl
+from pyopencl.characterize import has_coarse_grain_buffer_svm
 
 import acs_cl as acs
 from acs_cl.records import LANE_AFTER, LANE_NEW
@@ -50,12 +51,19 @@ def options(chance: random.Random) -> dict[str, Any]:
     return found
 
 
+def suited(device: cl.Device, chosen: dict[str, Any]) -> dict[str, Any]:
+    """Options that a device takes: a scheduler on it needs shared virtual memory."""
+    if chosen["backend"] == "device" and not has_coarse_grain_buffer_svm(device):
+        return chosen | {"backend": "lanes"}
+    return chosen
+
+
 class Place:
     """A runtime."""
 
     def __init__(self, device: cl.Device, chosen: dict[str, Any]) -> None:
-        self.options = chosen
-        self.runtime = acs.Runtime(device, **chosen)
+        self.options = suited(device, chosen)
+        self.runtime = acs.Runtime(device, **self.options)
         self.program = self.runtime.build(SOURCE)
         self.spawning = self.runtime.build(SPAWNING)
         self.context = self.runtime.context
