@@ -286,6 +286,15 @@ def use_main_thread(thread: int) -> None:
 def signals() -> int:
     """Count the signals that have come and that Python handles."""
 
+def interrupt_waits() -> bool:
+    """Say whether Ctrl-C waits for a lock of ours, in the main thread."""
+
+def may_hear() -> bool:
+    """Say whether this is the main thread, without a lock of ours."""
+
+def hear() -> None:
+    """Run the handlers of signals that wait, and raise what one of them raises."""
+
 def want_turns(does: bool) -> bool:
     """Say whether the calling thread works beside the program, from now on; return whether it did.
     Threads that launch go without the GIL for it now and then. It matters on Linux only."""

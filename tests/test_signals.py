@@ -17,6 +17,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
+from typing import Any
+from uuid import uuid4
 
 import endless
 import inside
@@ -31,6 +33,7 @@ import acs_cl as acs
 from acs_cl import at_exit, core, testing
 from acs_cl.launch import waits
 from acs_cl.launch.books import Books
+from acs_cl.opencl_c.modes import bodies
 from acs_cl.testing.changing import changed
 
 CALLS_EVERY = 3
@@ -370,6 +373,56 @@ assert launches and values == {launches + 40}, (launches, values)
 def test_a_handler_may_launch_what_is_launched_for_the_first_time(own_cache: Path) -> None:
     done = ended(LAUNCHES_IN_A_HANDLER)
     assert done.returncode == 0, done.stderr
+
+
+@contextmanager
+def interrupted_readings() -> Iterator[list[str]]:
+    """Send SIGINT while a body is read. Yield what was done then: `sent`, and `read` at its end."""
+    done, analyse = [], bodies.analyse
+
+    def analysed(*about: Any) -> Any:
+        if not done:
+            done.append("sent")
+            signal.raise_signal(signal.SIGINT)
+        found = analyse(*about)
+        done.append("read")
+        return found
+
+    with changed(bodies, "analyse", analysed):
+        yield done
+
+
+def read_anew() -> str:
+    """A source that nobody has read."""
+    return f"kernel void put(global int *x, int a) {{ x[get_global_id(0)] = a; }} // {uuid4()}"
+
+
+def test_ctrl_c_is_heard_while_a_source_is_read(device: cl.Device) -> None:
+    with acs.Runtime(device, backend="lanes") as rt:
+        put, x = rt.build(read_anew()).put, rt.zeros(8, "i4")
+        with interrupted_readings() as done, pytest.raises(KeyboardInterrupt):
+            put((8,), None, x, 3)
+        assert done == ["sent"]
+        assert not x.get().any()
+        put((4,), None, x[:4], 5)
+        assert x.get().tolist() == [5] * 4 + [0] * 4
+
+
+def test_a_handler_that_raises_nothing_has_a_source_read_anew(device: cl.Device) -> None:
+    with acs.Runtime(device, backend="lanes") as rt:
+        put, x = rt.build(read_anew()).put, rt.zeros(8, "i4")
+
+        def launch(*_: object) -> None:
+            put((4,), None, x[4:], 7)
+
+        before = signal.signal(signal.SIGINT, launch)
+        try:
+            with interrupted_readings() as done:
+                put((4,), None, x[:4], 5)
+        finally:
+            signal.signal(signal.SIGINT, before)
+        assert done == ["sent", "read", "read"]  # by the handler first
+        assert x.get().tolist() == [5] * 4 + [7] * 4
 
 
 def test_waits_on_a_cpu_need_no_thread_of_ours_and_may_be_left(device: cl.Device) -> None:

@@ -245,7 +245,15 @@ def _included(source: str, words: list[str], known_facts: DeviceFacts) -> str | 
 def _parse_signature(
     source: str, kernel_name: str, words: list[str], device: cl.Device | None, facts: DeviceFacts
 ) -> Signature:
-    # here, so that a program whose kernels are all cached does not load them
+    # here, so that a program whose kernels are all cached does not load it
+    from acs_cl.opencl_c.parse import clang
+
+    return clang.read(lambda: _read_signature(source, kernel_name, words, device, facts))
+
+
+def _read_signature(
+    source: str, kernel_name: str, words: list[str], device: cl.Device | None, facts: DeviceFacts
+) -> Signature:
     from acs_cl.opencl_c.modes import bodies, steadiness
     from acs_cl.opencl_c.parse import clang
     from acs_cl.opencl_c.parse import nodes as n

@@ -308,15 +308,35 @@ class Numpy:
     def _loop(self, loop: Loop, of: Memories) -> int:
         rounds, cell = 0, loop.flag.of(of[loop.flag.base].bytes)
         before, self.failed = self.failed, False
+        is_doubtful = any(
+            _any(mask) for view in views_of(loop)
+            for mask in (view.of(of[view.base].bad), view.of(of[view.base].vague))
+        )  # fmt: skip
         while rounds < loop.at_most and cell[0] and not self.failed:
             for command in loop.body:
                 self.run(command, of)
             rounds += 1
-        if self.failed:  # it ends with its error, and nobody knows how far it came
+        # it ends with its error, and nobody knows how far it came; as one launch it does not begin
+        if self.failed or is_doubtful:
             for view in _written(loop):
                 self._lose(view, of[view.base])
         self.failed |= before
         return rounds
+
+
+def views_of(command: Command) -> list[View]:
+    """Every view that a command is given."""
+    if isinstance(command, Launch):
+        return [*command.views, *(one for one in (command.when, command.count) if one)]
+    if isinstance(command, Many):
+        return views_of(command.launch)
+    if isinstance(command, Copy):
+        return [command.target, command.source]
+    if isinstance(command, (Fill, Set)):
+        return [command.view]
+    if isinstance(command, Task):
+        return [*command.reads, *command.writes]
+    return [command.flag, *(view for one in command.body for view in views_of(one))]
 
 
 def _written(command: Command) -> list[View]:

@@ -40,6 +40,7 @@ from mixed.host import (
     Task,
     View,
     values,
+    views_of,
 )
 from mixed.kernels import KERNELS
 from mixed.places import Place, options
@@ -71,21 +72,6 @@ class Graph:
     def bases(self) -> list[int]:
         """Those that it uses."""
         return sorted({view.base for command in self.commands for view in views_of(command)})
-
-
-def views_of(command: Any) -> list[View]:
-    """Every view that a command is given."""
-    if isinstance(command, Launch):
-        return [*command.views, *(one for one in (command.when, command.count) if one)]
-    if isinstance(command, Many):
-        return views_of(command.launch)
-    if isinstance(command, Copy):
-        return [command.target, command.source]
-    if isinstance(command, (Fill, Set)):
-        return [command.view]
-    if isinstance(command, Task):
-        return [*command.reads, *command.writes]
-    return [command.flag, *(view for one in command.body for view in views_of(one))]
 
 
 def has_loop(commands: Sequence[Any]) -> bool:

@@ -147,7 +147,7 @@ NB_MODULE(_core, module) {
     const char *names[KINDS] = {"RAW", "WAR", "WAW", "reuse", "any"};
     for (int kind = 0; kind < KINDS; kind++) kinds[kind] = PyUnicode_InternFromString(names[kind]);
 
-    module.attr("INTERFACE") = 126;  // as acs_cl/core.py expects it
+    module.attr("INTERFACE") = 127;  // as acs_cl/core.py expects it
     module.attr("UPLOAD_BYTES") = UPLOAD_BYTES;
     module.attr("SOURCES") = ACS_CL_SOURCES;  // the digest that CMake made of them
 
@@ -206,6 +206,11 @@ NB_MODULE(_core, module) {
         turns::forget();
     }, "thread"_a);
     module.def("signals", &signals::many);
+    module.def("interrupt_waits", &signals::interrupt_waits);
+    module.def("may_hear", &signals::may_hear);
+    module.def("hear", [] {
+        if (!signals::hear()) throw nb::python_error();
+    });
     module.def("want_turns", &turns::want, "does"_a);
     module.def("end_process", [](double seconds, int status, const std::string &own, nb::object keeps) {
         leave_without_drivers(status, own == "any" ? Own::ANY : own == "failed" ? Own::FAILED : Own::NONE);

@@ -17,6 +17,7 @@ bool handle() { return !PyErr_CheckSignals(); }
 void leave() { inside--; }
 int pause() { return std::exchange(inside, 0); }
 void hook() {}
+bool interrupt_waits() { return false; }
 long many() { return 0; }
 void use_main_thread(unsigned long thread) { main_thread = thread; }
 
@@ -175,6 +176,8 @@ void hook() {
     if (std::chrono::steady_clock::now() - hooked_at > HOOK_EVERY) hook_all();
 }
 
+bool interrupt_waits() { return waiting[SIGINT] && PyThread_get_thread_ident() == main_thread; }
+
 long many() { return come; }
 
 bool enter() {
@@ -206,7 +209,7 @@ int pause() {
 
 void use_main_thread(unsigned long thread) {
     main_thread = thread;
-    inside = 0;
+    inside = delayed = 0;
     if (PyThread_get_thread_ident() != thread) return;
     hook_all();
     watch_installing();
@@ -217,6 +220,13 @@ void use_main_thread(unsigned long thread) {
 #endif
 
 namespace acs_cl::signals {
+
+bool may_hear() { return PyThread_get_thread_ident() == main_thread && inside == delayed; }
+
+bool hear() {
+    const Paused paused(PyThread_get_thread_ident() == main_thread);
+    return handle();
+}
 
 Delayed::Delayed() : is_main_(PyThread_get_thread_ident() == main_thread) {
     if (!is_main_) return;
@@ -229,6 +239,7 @@ Delayed::Delayed() : is_main_(PyThread_get_thread_ident() == main_thread) {
             return;
         }
     }
+    delayed++;
 }
 
 }  // namespace acs_cl::signals

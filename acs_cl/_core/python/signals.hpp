@@ -21,6 +21,8 @@ namespace acs_cl::signals {
 
 inline int inside;  // locks that the main thread holds
 
+inline int delayed;  // blocks of the main thread in which signals wait without a lock
+
 // The thread in which Python runs handlers, by its identifier. It is found at import and after a fork.
 inline unsigned long main_thread;
 
@@ -44,7 +46,9 @@ class Delayed : Single {
 public:
     Delayed();
     ~Delayed() {
-        if (is_main_) leave();
+        if (!is_main_) return;
+        delayed--;
+        leave();
     }
 
     // Whether a handler has raised before the block.
@@ -69,6 +73,15 @@ private:
     bool is_main_;
     int before_;
 };
+
+// Whether Ctrl-C waits, for the main thread that asks.
+bool interrupt_waits();
+
+// Whether the main thread asks, and has no lock of ours: handlers would find nothing half done.
+bool may_hear();
+
+// Runs the handlers of signals that wait, although Python of ours goes on behind them. Returns false if one has raised.
+bool hear();
 
 // Returns how many have come so far.
 long many();

@@ -213,6 +213,7 @@ class _Walk:
     # ---- statements ----
 
     def _statement(self, node: Node) -> None:
+        clang.look_for_interrupts()
         kind = node.kind
         if n.is_expression(kind):
             self._value(node)

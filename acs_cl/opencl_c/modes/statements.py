@@ -10,6 +10,7 @@ from acs_cl.opencl_c.modes import expressions, loops, several
 from acs_cl.opencl_c.modes.reading import Reading, Unclear
 from acs_cl.opencl_c.modes.values import NOTHING, Several, has_effect, is_several
 from acs_cl.opencl_c.outlines import Made
+from acs_cl.opencl_c.parse import clang
 from acs_cl.opencl_c.parse import nodes as n
 from acs_cl.opencl_c.parse.nodes import Node
 
@@ -26,6 +27,7 @@ _UNCLEAR = {
 
 def statement(reading: Reading, node: Node) -> Made:
     """Return what a statement does."""
+    clang.look_for_interrupts()
     kind = node.kind
     if n.is_expression(kind):
         return expressions.value(reading, node)

@@ -6,6 +6,7 @@ device's compiler reads it. If that is not certain, `CannotParse` says why. A fu
 declaration is allowed: the tree has it as a call of an unknown function. Everything here, and every
 walk over a unit, runs under `LOCK`, because the tree is not safe to share. Signals wait meanwhile:
 ctypes would lose what a handler raises in a callback, and the walk would miss a part of the tree.
+Where a source is long, the main thread looks for Ctrl-C between steps, and may begin anew.
 """
 
 # Long because: the preparations of libclang for OpenCL C are one list.
@@ -16,10 +17,11 @@ import atexit
 import ctypes
 import itertools
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from types import ModuleType
+from typing import TypeVar
 
 import pyopencl as cl
 
@@ -40,6 +42,8 @@ from acs_cl.opencl_c.parse.tree import Collect, Cursor, Index, Tree
 from ...records import NamedTuple
 
 __all__ = ["LOCK", "CannotParse", "Unit", "facts_of", "library", "parse", "split_options"]
+
+Result = TypeVar("Result")
 
 LOCK = core.native.Lock()
 SOURCE_PATH = "/acs_cl_source.cl"
@@ -64,6 +68,38 @@ _UNDECLARED = re.compile(
     r"use of undeclared identifier '(\w+)'|implicit declaration of function '(\w+)'"
     r"|unknown type name '(\w+)'"
 )
+
+
+class Interrupted(BaseException):
+    """Ends a reading of the main thread, since Ctrl-C waits."""
+
+
+_begins_anew = False
+"""Whether the main thread reads something that it may begin anew."""
+
+
+def read(what: Callable[[], Result]) -> Result:
+    """Read something by a function without other effects. If Ctrl-C comes, end that, let its
+    handler run, and begin anew unless that raises. Other signals wait, since timers would have it
+    begin for ever."""
+    global _begins_anew
+    if _begins_anew or not core.native.may_hear():
+        return what()
+    while True:
+        _begins_anew = True
+        try:
+            return what()
+        except Interrupted:
+            pass
+        finally:
+            _begins_anew = False
+        core.native.hear()
+
+
+def look_for_interrupts() -> None:
+    """Raise `Interrupted` if Ctrl-C waits for the end of a reading."""
+    if _begins_anew and core.native.interrupt_waits():
+        raise Interrupted
 
 
 @dataclass(frozen=True, eq=False)
@@ -170,6 +206,7 @@ def _child_collector(cindex: ModuleType) -> Collect:
     visit_children.argtypes = [cindex.Cursor, prototype, ctypes.py_object]
 
     def collect(cursor: Cursor) -> list[Cursor]:
+        look_for_interrupts()
         found.clear()
         if visit_children(cursor, callback, None):  # something was raised in it, which ctypes lost
             raise RecursionError("no stack is left to read a source")
