@@ -113,6 +113,9 @@ EXACT: list[tuple[str, Any]] = [
      [*range(3), *range(8, 11), *range(16, 19)]),
     ("int i = 0; for (; i + 4 <= 7; i += 4) x[i] = 1; for (; i < 7; i++) x[i + 20] = 1;",
      [0, 24, 25, 26]),
+    # the condition would leave its type if there were many turns, and there is none
+    ("int i = n; for (; i + 4096 <= 9; i += 4096) x[0] = 1; x[i] = 1;", [5]),
+    ("int i = n; while (i + 64 < n * 2) { x[0] = 1; i += 8; } x[i] = 1;", [5]),
     # loops in loops
     ("global int *p = x; for (int r = 0; r < 3; r++) { for (int c = 0; c < 4; c++) *p++ = 1; "
      "p += 4; }", [*range(4), *range(8, 12), *range(16, 20)]),
@@ -222,6 +225,9 @@ WIDE: list[tuple[str, Any]] = [
      ALL),
     ("int j = 0; for (int r = 0; r < 3; r++) { for (int c = 0; c < n; c++) { j++; n--; } "
      "x[j] = 1; }", ALL),
+    # conditions that wrap
+    ("uint i = n; for (; i - 6u > 5u; i -= 9u) x[i & 63] = 1;", ALL),
+    ("int i = n; for (; (uint)(i - 8) > 5u; i -= 16) x[i & 63] = 1;", [5, 53, 37, 21]),
     # behind a loop
     ("int i = 0; for (; i < n; i++) if (y[i]) break; x[i] = 1;", range(7)),
     ("int i = 4; while (i-- > 0) if (y[i]) break; x[i + 1] = 1;", range(6)),
@@ -258,6 +264,29 @@ def test_a_counter_that_differs_between_work_items_narrows_nothing_around_a_barr
     for by, many in (("1", 5), ("get_local_id(0) + 1", 40)):
         found = reached(source.format(by=by), "k", (8,), (4,), None, n=5, m=40)
         assert elements(found["x"].writes, 4, WORDS) >= set(range(many))
+
+
+@pytest.mark.parametrize(
+    ("end", "is_narrow"),
+    [
+        ("min((b + 1) * 16, n)", True),
+        ("clamp(n, 0, b * 16 + 16)", True),
+        ("(int)(uchar)n & 127", True),
+        ("-(-n / (int)get_num_groups(0)) * (b + 1)", True),
+        ("min((b + 1) * 16, n - (int)get_local_id(0))", False),
+        ("max(b, (int)get_local_id(0)) * 16", False),
+    ],
+)
+def test_what_is_computed_from_common_numbers_is_common_to_a_group(
+    end: str, is_narrow: bool
+) -> None:
+    """A condition around a barrier narrows only then."""
+    source = f"""kernel void k(global int *x, int n)
+        {{ int b = get_group_id(0), end = {end};
+           for (int i = b * 16; i < end; i += 4)
+           {{ x[i + (int)get_local_id(0)] = 1; barrier(CLK_LOCAL_MEM_FENCE); }} }}"""
+    found = reached(source, "k", (16,), (4,), None, n=40)
+    assert (elements(found["x"].writes, 4, 128) != set(range(128))) == is_narrow
 
 
 def test_only_parts_that_reach_an_address_are_numbers_of_a_launch() -> None:

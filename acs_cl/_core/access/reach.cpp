@@ -18,7 +18,7 @@
 // Long because: conditions, statements and loops of one interpreter.
 
 #include <algorithm>
-#include <set>
+#include <initializer_list>
 #include <string_view>
 
 #include "access/arithmetic.hpp"
@@ -362,11 +362,24 @@ private:
     // Whether all work-items of a group surely have the same value.
     bool is_common(const Sum &value) const {
         return std::all_of(value.terms.begin(), value.terms.end(),
-                           [&](const Term &term) { return common_.count(term.variable) > 0; });
+                           [&](const Term &term) {
+                               const std::size_t at = std::size_t(term.variable);
+                               return at < common_.size() && common_[at];
+                           });
     }
 
-    void make_common(const Sum &value) {
-        for (const Term &term : value.terms) common_.insert(term.variable);
+    Sum made_common(Sum value) {
+        for (const Term &term : value.terms) {
+            const std::size_t at = std::size_t(term.variable);
+            if (at >= common_.size()) common_.resize(at + 1);
+            common_[at] = true;
+        }
+        return value;
+    }
+    // Returns what is computed from values: it is common to all work-items of a group if these are.
+    Sum computed(Sum value, std::initializer_list<const Sum *> from) {
+        const bool is_same = std::all_of(from.begin(), from.end(), [&](const Sum *one) { return is_common(*one); });
+        return is_same ? made_common(std::move(value)) : std::move(value);
     }
 
     Branches compared(std::string_view sign, const Sum &a, const Sum &b) {
@@ -404,31 +417,31 @@ private:
         const bool fits = found != launch_.numbers.end() &&
                           limits_of(op.type).holds({found->second, found->second});
         if (fits) return {found->second, {}};
-        Sum any = any_of(op.type);
-        make_common(any);
-        return any;
+        return made_common(any_of(op.type));
     }
 
     Value unary(const Operation &op) {
-        Sum a = number(op.parts[0]);
+        const Sum a = number(op.parts[0]);
         if (!state_) return zero();
-        if (op.rule == Rule::CAST) return Value::number(cast(op.type, std::move(a)));
-        a = scaled(a, -1);
+        if (op.rule == Rule::CAST) return Value::number(computed(cast(op.type, a), {&a}));
+        Sum turned = scaled(a, -1);
         if (op.rule == Rule::COMPLEMENT)
-            a.constant = plus(a.constant, op.type < 0 ? shifted(-op.type) - 1 : Wide(-1));
-        return Value::number(fitting(op.type, std::move(a)));
+            turned.constant = plus(turned.constant, op.type < 0 ? shifted(-op.type) - 1 : Wide(-1));
+        return Value::number(computed(fitting(op.type, std::move(turned)), {&a}));
     }
 
     Value binary(const Operation &op) {
         const Sum a = number(op.parts[0]), b = number(op.parts[1]);
         if (!state_) return zero();
-        if (op.rule == Rule::EXTREME) return Value::number(extreme(op.text == "max", op.type, a, b));
-        if (op.rule == Rule::PRODUCT24) {
-            const Interval limits = limits_of(op.type > 0 ? 24 : -24);
-            const bool fits = limits.holds(interval(a)) && limits.holds(interval(b));
-            return Value::number(fits ? product(op.type, a, b) : any_of(op.type));
-        }
-        return Value::number(arithmetic(op.text, op.type, a, b));
+        return Value::number(computed(of_two(op, a, b), {&a, &b}));
+    }
+
+    Sum of_two(const Operation &op, const Sum &a, const Sum &b) {
+        if (op.rule == Rule::EXTREME) return extreme(op.text == "max", op.type, a, b);
+        if (op.rule != Rule::PRODUCT24) return arithmetic(op.text, op.type, a, b);
+        const Interval limits = limits_of(op.type > 0 ? 24 : -24);
+        const bool fits = limits.holds(interval(a)) && limits.holds(interval(b));
+        return fits ? product(op.type, a, b) : any_of(op.type);
     }
 
     Value choice(const Operation &op) {
@@ -465,7 +478,9 @@ private:
         in_order = std::exchange(state_, std::move(crossed));
         if (state_)  // drivers differ in which bound it is
             either = one_of({state_, Value::number(least)}, {state_, Value::number(most)});
-        return one_of({std::move(in_order), std::move(within)}, {std::move(state_), std::move(either)});
+        Value made = one_of({std::move(in_order), std::move(within)}, {std::move(state_), std::move(either)});
+        made.sum = computed(std::move(made.sum), {&a, &least, &most});
+        return made;
     }
 
     // ---- statements ----
@@ -660,21 +675,20 @@ private:
         const std::size_t calls = returns_.size(), entries = entries_.size();
         is_wide_ = true;
         learning_++;
+        Wide guess = most;  // the last turn; below 0: there is none
         try {
-            top = turned(turning, most, false);
+            guess = (top = turned(turning, most, false)) ? turning.last : -1;
         } catch (const TooWide &) {
-            top.reset();
             deep_ = deep, depth_ = depth;
             returns_.erase(returns_.begin() + std::ptrdiff_t(calls), returns_.end());
             entries_.erase(entries_.begin() + std::ptrdiff_t(entries), entries_.end());
         }
         learning_ = learning;
         is_wide_ = false;
-        if (top && turning.last < most) {
+        if (guess < most) {
             state_ = before;
-            const Wide guess = turning.last;
             top = turned(turning, guess + 1, false);
-            if (top && turning.last <= guess) return drop(std::move(top), turning);
+            if (turning.last <= guess) return drop(std::move(top), turning);
         }
         turning.has_turns = true;
         state_ = before;
@@ -700,7 +714,7 @@ private:
         }
         if (is_turn_common(turning))
             for (const auto &one : turning.counted)
-                if (one.is_common && is_common(one.begin.sum)) make_common(one.top.sum);
+                if (one.is_common && is_common(one.begin.sum)) made_common(one.top.sum);
         Maybe first;
         if (op.is_first) {
             first = state_;
@@ -988,10 +1002,10 @@ private:
         case Query::OFFSET: return {is_inside ? launch_.offset[axis] : Wide(0), {}};
         case Query::AXES: return {Wide(launch_.axes), {}};
         case Query::LOCAL_SIZE:
-            if (is_open) return fresh(1, size);
-            return size % group == 0 ? Sum{group, {}} : fresh(1, group);
-        case Query::ENQUEUED_SIZE: return is_open ? fresh(1, size) : Sum{group, {}};
-        case Query::GROUPS: return is_open ? fresh(1, size) : Sum{-floored(-size, group), {}};
+            if (is_open) return made_common(fresh(1, size));
+            return size % group == 0 ? Sum{group, {}} : made_common(fresh(1, group));
+        case Query::ENQUEUED_SIZE: return is_open ? made_common(fresh(1, size)) : Sum{group, {}};
+        case Query::GROUPS: return is_open ? made_common(fresh(1, size)) : Sum{-floored(-size, group), {}};
         case Query::OTHER: break;
         }
         return {};
@@ -1014,7 +1028,7 @@ private:
             ids_[0][axis] = fresh(plus(begin, first), plus(begin, last));
             ids_[1][axis] = fresh(0, inside);
             ids_[2][axis] = fresh(low, high);
-            make_common(ids_[2][axis]);
+            made_common(ids_[2][axis]);
         }
     }
 
@@ -1026,7 +1040,7 @@ private:
     std::map<std::size_t, std::pair<Rectangles, Rectangles>> found_;
     std::map<std::size_t, std::pair<Sure, Sure>> sure_;  // read, written
     std::map<std::size_t, std::string> whole_;
-    std::set<std::int32_t> common_;  // variables that all work-items of a group surely have in common
+    std::vector<bool> common_;  // variables that all work-items of a group surely have in common
     bool is_varying_ = false;        // whether work-items of a group may differ on the condition
     std::array<std::array<Sum, 3>, 3> ids_;  // of all, within the group, of the group
     int depth_ = 0, steps_ = 0, deep_ = 0;
