@@ -52,7 +52,7 @@ class Bands:
         if kernel.declarations is not None or not binder.has_ranges:
             return Cut(many, None, "nobody knows what a part of it touches")
         if numbers is None:
-            return Cut(many, None, "an argument of it is not one piece of memory")
+            return Cut(many, None, "an argument of it is an image, or not one piece of memory")
 
         def touched(groups: Groups, local_size: Sizes) -> Access:
             return binder.touched(spans, numbers, global_size, local_size, offset, groups)

@@ -300,12 +300,12 @@ def _parameter(parameter: Parameter, index: int, given: ArgumentValues | None) -
     """Return the code, mode and bytes of a parameter. Without a code it is left to Python."""
     code, mode, nbytes, _ = parameter_of(parameter)  # the core asks the binder for the last
     if given is None or code in "PL":
-        return (code, mode, nbytes) if code != "?" else ("", "", 0)
+        return (code, mode, nbytes) if code not in "?M" else ("", "", 0)
     value = given.values.get(index)
     if value is not None:
         return (code, mode, nbytes) if len(value) == nbytes else ("v", "", len(value))
     is_memory = isinstance(given.pointers[index], (cl.MemoryObjectHolder, cl.SVMPointer))
-    return ("M" if is_memory else "O"), mode or "rw", 8
+    return ("M" if is_memory else "O"), mode or "rw", nbytes if code == "M" else 8
 
 
 def _too_many(parameters: Sequence[_Parameter]) -> bool:

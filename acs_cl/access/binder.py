@@ -42,6 +42,9 @@ MOST_NUMBERS = 64
 """Numbers that the ranges of a kernel depend on. Others may be any."""
 
 _CODES = {8: "b", 16: "h", 32: "i", 64: "q", -8: "B", -16: "H", -32: "I", -64: "Q"}
+IMAGE_BYTES = 16
+"""Bytes of the sizes of an image, which stand for it where a launch's numbers are told apart."""
+
 _NUMBERS = frozenset("bBhHiIqQfd")
 """Codes of `struct` for the numbers that the core packs."""
 
@@ -138,7 +141,7 @@ def _code_of(parameter: tuple[str, str, int, int], number: Number) -> str:
     if code in _NUMBERS:
         return code
     size = abs(number.bits) // 8
-    return _CODES.get(number.bits, "") if code == "v" and number.offset + size <= nbytes else ""
+    return _CODES.get(number.bits, "") if code in "vM" and number.offset + size <= nbytes else ""
 
 
 def _has_ranges(signature: Signature) -> bool:
@@ -148,13 +151,14 @@ def _has_ranges(signature: Signature) -> bool:
         or turned_off()
         or signature.anywhere
         or signature.program_globals
-        or any(parameter.space in ("image", "pipe", "") for parameter in signature.parameters)
+        or any(parameter.space == "" for parameter in signature.parameters)
     )
 
 
 def parameter_of(one: Parameter) -> tuple[str, str, int, int]:
-    """Return the core's code, the use, the bytes and the alignment of a parameter. '?': the
-    argument tells. The last is what the address of an argument is a multiple of."""
+    """Return the core's code, the use, the bytes and the alignment of a parameter. 'M': memory that
+    is no pointer; '?': the argument tells. The last is what the address of an argument is a
+    multiple of."""
     if one.is_pointer:
         code = {"global": "P", "constant": "P", "local": "L"}.get(one.space, "?")
         return code, one.mode, 4 if code == "L" else 8, scalars.alignment_of(one.element)
@@ -163,4 +167,6 @@ def parameter_of(one: Parameter) -> tuple[str, str, int, int]:
         return number, "", struct.calcsize(f"={number}"), 1
     if one.space == "private" and not number and one.size_bytes:
         return "v", "", one.size_bytes, 1
+    if one.space in ("image", "pipe"):
+        return "M", one.mode, IMAGE_BYTES, 1
     return "?", one.mode or "rw", 0, 1

@@ -332,7 +332,7 @@ def _declared(cursor: Cursor, mode: str, why: str) -> Parameter:
     name, spelled = cursor.spelling, cursor.type
     canonical = spelled.get_canonical()
     text = canonical.spelling
-    if "image" in text and n.shape_of(spelled) == n.OTHER:
+    if n.shape_of(spelled) == n.IMAGE:
         access = "w" if "write_only" in text else "rw" if "read_write" in text else "r"
         return _opaque(name, _plain(text), "image", access)
     if text.endswith("sampler_t"):

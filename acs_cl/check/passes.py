@@ -38,6 +38,9 @@ MOST_ROWS = 1024
 
 MOST_KEPT = 1 << 16
 
+_NO_POINTERS = frozenset({"image", "pipe"})
+"""Memory of which a body's outline tells nothing."""
+
 
 class Let(Enum):
     """How a launch passes the checks."""
@@ -169,7 +172,7 @@ class Passes:
         if followed is None:
             followed = self._binders[id(signature)] = signature, binder(signature)
         outline = followed[1]
-        if not outline.has_ranges:
+        if not outline.has_ranges or any(one.space in _NO_POINTERS for one in signature.parameters):
             return False
         values: dict[int, bytes] = dict(zip(kernel.values[::2], kernel.values[1::2], strict=True))
         numbers: list[int] = []

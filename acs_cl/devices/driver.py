@@ -137,6 +137,7 @@ FUNCTIONS = (
     "clEnqueueCopyBuffer", "clEnqueueFillBuffer", "clEnqueueSVMMemFill", "clSetEventCallback",
     "clGetMemObjectInfo", "clSetKernelExecInfo", "clFinish",
     "clSetUserEventStatus", "clCreateUserEvent", "clGetProgramInfo", "clGetProgramBuildInfo",
+    "clGetImageInfo",
 )  # fmt: skip
 
 

@@ -58,6 +58,7 @@ struct Driver {
     void *(*create_user_event)(void *, std::int32_t *);
     Info program_info;
     std::int32_t (*build_info)(void *, void *, std::uint32_t, std::size_t, void *, std::size_t *);
+    Info image_info;
 };
 
 inline Driver driver;

@@ -125,6 +125,20 @@ nb::object memory_of(PyObject *object, nb::handle store) {
     return made;
 }
 
+std::optional<ImageSizes> sizes_of_image(PyObject *object) {
+    constexpr std::uint32_t WIDTH = 0x1114, HEIGHT = 0x1115, DEPTH = 0x1116, LAYERS = 0x1117;
+    void *const image = is_held_memory(object) ? handle_of(object) : nullptr;
+    if (!image) return std::nullopt;
+    ImageSizes found{};
+    auto to = found.begin();
+    for (const std::uint32_t what : {WIDTH, HEIGHT, DEPTH, LAYERS}) {
+        std::size_t size = 0;
+        if (driver.image_info(image, what, sizeof(size), &size, nullptr) || size > INT32_MAX) return std::nullopt;
+        *to++ = std::int32_t(size);
+    }
+    return found;
+}
+
 void add_memory(nb::module_ &module) {
     span_name = PyUnicode_InternFromString("acs_span");
     size_name = PyUnicode_InternFromString("size");

@@ -5,9 +5,11 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <iterator>
 #include <map>
+#include <optional>
 #include <vector>
 
 #include "driver/kernel.hpp"
@@ -89,6 +91,13 @@ struct Memory {
 // Returns the `Memory` of an object, for the runtime of a store. It is all memory if it comes from the store, or if the
 // driver does not tell. None: the object is no memory.
 nb::object memory_of(PyObject *object, nb::handle store);
+
+// The sizes of an image: its width, height, depth and layers, as a kernel gets them.
+constexpr std::size_t IMAGE_BYTES = 16;  // as in access/binder.py
+using ImageSizes = std::array<std::int32_t, IMAGE_BYTES / 4>;
+
+// Asks the driver for them. None: it is no image, or the driver does not tell. A size that an image has not is 0.
+std::optional<ImageSizes> sizes_of_image(PyObject *object);
 
 void add_memory(nb::module_ &module);
 

@@ -10,6 +10,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include "driver/memory.hpp"
 #include "launch/declared.hpp"
 
 namespace acs_cl {
@@ -166,7 +167,7 @@ Binder::Binder(nb::handle given, nb::handle functions, nb::handle needed, nb::ha
         const auto code = nb::cast<std::string>(item[2]);
         const Needed one{nb::cast<std::uint16_t>(item[0]), nb::cast<std::uint16_t>(item[1]), code.at(0)};
         const Parameter own = one.parameter < parameters.size() ? parameters[one.parameter] : Parameter{};
-        const bool is_part = own.code == 'v' && one.offset + number_bytes(one.code) <= own.nbytes;
+        const bool is_part = (own.code == 'v' || own.code == 'M') && one.offset + number_bytes(one.code) <= own.nbytes;
         if ((!is_part && (one.code != own.code || one.offset)) || (one.code != 'P' && !is_number(one.code)))
             throw std::invalid_argument("ranges depend on numbers only");
         is_told |= one.code == 'P';
@@ -271,8 +272,7 @@ nb::object Binder::access_of(const access::Outcome *outcome, const Memories &mem
         const Memory &own = memories[index];
         if (!own.spans.is_valid()) continue;
         const Parameter &one = parameters[index];
-        const bool is_cut = outcome && one.code == 'P';
-        const access::Reached &reached = is_cut ? reached_of(*outcome, index) : access::WHOLE;
+        const access::Reached &reached = outcome ? reached_of(*outcome, index) : access::WHOLE;
         const auto add = [&](nb::list &to, const access::Rectangles &of) {
             if (reached.is_whole) return to.extend(own.spans);
             for (const Span &part : cut(own.span, part_of(false, of))) to.append(object_of(part));
@@ -291,7 +291,7 @@ Binder::Memories Binder::memories_of(const Views &views) const {
     Memories made(parameters.size());
     auto view = views.begin();
     for (std::size_t index = 0; index < parameters.size(); index++) {
-        if (parameters[index].code != 'P') continue;
+        if (!parameters[index].is_memory()) continue;
         made[index] = {nb::make_tuple(object_of(*view)), true, *view};
         view++;
     }
@@ -328,7 +328,7 @@ Binder::Narrowed Binder::narrowed(const access::Launched &launch, const Views &v
     Views given(parameters.size(), Span{});
     std::size_t view = 0;
     for (std::size_t index = 0; index < parameters.size(); index++) {
-        if (parameters[index].code != 'P') continue;
+        if (!parameters[index].is_memory()) continue;
         const Span &span = views[view++];
         if (span.base > 0) given[index] = span;  // of the runtime's own
     }
@@ -347,7 +347,7 @@ nb::object Binder::bind(nb::handle home, nb::handle global, nb::handle local, nb
     access::Launched launch = launched(global, local, offset, nb::make_tuple(), nb::none());
     Views views;
     Views lacking;  // arguments without memory, as spans of no bytes; empty: all have some
-    bool is_known = has_ranges;
+    bool is_known = has_ranges, has_images = false;
     for (std::size_t index = 0; index < parameters.size(); index++) {
         const Parameter &one = parameters[index];
         Argument taken;
@@ -357,19 +357,23 @@ nb::object Binder::bind(nb::handle home, nb::handle global, nb::handle local, nb
         turns.append(taken.driven);
         spans.append(taken.spans.is_valid() ? taken.spans : nb::none());
         if (taken.spans.is_valid()) memories[index] = memory_of(taken.spans, taken.nbytes, is_told_of(index));
-        if (taken.is_value && PyBytes_GET_SIZE(taken.driven.ptr()) == Py_ssize_t(one.nbytes))
+        const auto take_numbers = [&](const char *from) {
             for (const Needed &number : numbers)
-                if (number.parameter == index)
-                    launch.numbers[number.place()] =
-                        number_of(number.code, PyBytes_AS_STRING(taken.driven.ptr()) + number.offset);
-        if (one.code != 'P') continue;
+                if (number.parameter == index) launch.numbers[number.place()] = number_of(number.code, from + number.offset);
+        };
+        if (taken.is_value && PyBytes_GET_SIZE(taken.driven.ptr()) == Py_ssize_t(one.nbytes))
+            take_numbers(PyBytes_AS_STRING(taken.driven.ptr()));
+        if (one.code == 'M' && is_needed(index))
+            if (const auto sizes = sizes_of_image(taken.driven.ptr())) take_numbers(reinterpret_cast<const char *>(&*sizes));
+        if (!one.is_memory()) continue;
+        has_images = has_images || one.code == 'M';
         if (taken.driven.is_none()) {
             lacking.resize(parameters.size(), Span{});
             lacking[index] = NO_BYTES;
         }
         const std::size_t pieces = taken.spans.is_valid() ? nb::len(taken.spans) : 0;
         const Span &own = memories[index].span;
-        if (pieces && is_needed(index)) launch.numbers[index] = own.base == EVERYTHING ? FARTHEST : own.width;
+        if (pieces && one.code == 'P' && is_needed(index)) launch.numbers[index] = own.base == EVERYTHING ? FARTHEST : own.width;
         is_known = is_known && taken.is_placed && pieces == 1;
         if (is_known) views.push_back(own);
     }
@@ -385,7 +389,7 @@ nb::object Binder::bind(nb::handle home, nb::handle global, nb::handle local, nb
         if (const Known *found = reach(launch)) outside = outside_of(found->reached, lacking);
     }
     if (!access.is_valid()) access = access_of(nullptr, memories);
-    if (is_known && is_counted && !is_told) {
+    if (is_known && is_counted && !is_told && !has_images) {  // parts of a launch may not share an image
         nb::list all;
         for (const Needed &one : numbers) all.append(python_number(launch.numbers.at(one.place())));
         counted = nb::tuple(all);
@@ -421,7 +425,7 @@ std::optional<Binder::Views> Binder::views_of(nb::handle access) const {
     auto read = reads.begin(), written = writes.begin();
     Views views;
     for (const Parameter &one : parameters) {
-        if (one.code != 'P') continue;
+        if (!one.is_memory()) continue;
         if ((one.read && read == reads.end()) || (one.written && written == writes.end())) return std::nullopt;
         views.push_back(one.read || one.written ? span_of(one.read ? *read : *written) : Span{});
         read += one.read;
@@ -448,8 +452,11 @@ nb::list Binder::outcomes(nb::handle access) {
         for (const Needed &one_of : numbers) needed.append(python_number(launch.numbers.at(one_of.place())));
         nb::dict views;
         std::size_t view = 0;
-        for (std::size_t index = 0; index < parameters.size(); index++)
-            if (parameters[index].code == 'P') views[nb::int_(index)] = object_of(of->at(view++));
+        for (std::size_t index = 0; index < parameters.size(); index++) {
+            if (!parameters[index].is_memory()) continue;
+            if (parameters[index].code == 'P') views[nb::int_(index)] = object_of(of->at(view));
+            view++;
+        }
         made.append(named(type, nb::make_tuple(
             nb::make_tuple(sizes_of(launch.sizes, launch.axes), local,
                            starts ? sizes_of(launch.offset, launch.axes) : nb::none()),

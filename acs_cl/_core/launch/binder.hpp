@@ -53,7 +53,8 @@ public:
         std::map<Views, Narrowed> accesses;  // of some of them
     };
 
-    // A number that what launches reach depends on: a parameter's own, or one at an offset in a structure or a vector.
+    // A number that what launches reach depends on: a parameter's own, or one at an offset in a structure, a vector, or
+    // the sizes of an image.
     // 'P' as its code: the length of an argument in memory.
     struct Needed {
         std::uint16_t parameter, offset;
@@ -70,8 +71,10 @@ public:
     Binder(nb::handle given, nb::handle functions, nb::handle needed, nb::handle group,
            nb::tuple more);
 
+    // Returns what launches reach of an argument. An outline tells nothing of memory that is no pointer.
     const access::Reached &reached_of(const access::Outcome &outcome, std::size_t parameter) const {
         static const access::Reached untouched;
+        if (parameters[parameter].code != 'P') return access::WHOLE;
         const auto found = outcome.find(parameter);
         return found == outcome.end() ? untouched : found->second;
     }

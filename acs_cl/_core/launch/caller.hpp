@@ -126,8 +126,9 @@ public:
     // known.
     void take_object(std::size_t at, PyObject *object, Node *node, bool is_placed) {
         args[at] = object;
-        if (node) touched.add(node, plan.parameters[at].read, plan.parameters[at].written);
-        is_narrow_ &= node && is_placed;
+        const Parameter &one = plan.parameters[at];
+        if (node) touched.add(node, one.read, one.written);
+        is_narrow_ &= one.is_memory() ? node && (is_placed || one.code == 'M') : !node;
     }
     // Returns the place for the bytes of a number.
     char *place_of(std::size_t at) { return bytes_ + plan.parameters[at].at; }

@@ -39,7 +39,7 @@ public:
         nb::object known;
         if (kind != 'L') {
             known = known_memory(self, object);
-            if (!known.is_valid()) return false;
+            if (!known.is_valid() || !put_sizes(index, object)) return false;
         }
         // NVIDIA's driver refuses a buffer if the same kernel was once given an address
         if (kind != argument.kind) to.is_first = false;
@@ -79,6 +79,15 @@ private:
         std::copy_n(bytes, nbytes, &to.bytes[one.at - HEAD_BYTES]);
         to.missing &= ~(std::uint64_t(1) << index);
         return true;
+    }
+
+    // Puts the sizes of an image, if launches depend on them.
+    bool put_sizes(std::size_t index, PyObject *object) {
+        const Parameter &one = plan.parameters[index];
+        if (one.code != 'M' || !plan.binder || !plan.binder->is_needed(index)) return true;
+        const auto sizes = sizes_of_image(object);
+        if (sizes) std::memcpy(&to.bytes[one.at - HEAD_BYTES], sizes->data(), sizeof(*sizes));
+        return sizes.has_value();
     }
 
     bool put(PyObject *at, PyObject *object, bool are_bytes) {

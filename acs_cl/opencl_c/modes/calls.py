@@ -85,10 +85,22 @@ def _builtin(reading: Reading, name: str, node: Node, arguments: Sequence[Node])
         return ["q", name, axis, node.number]
     if linear := integers.linear(name):
         return ["c", node.number, linear]
+    if name in integers.IMAGE_SIZES and len(arguments) == 1 and node.number:
+        return _size_of_image(reading, name, node, arguments[0])
     if any(argument.shape == n.POINTER for argument in arguments):
         return _of_memory(reading, name, node, arguments)
     values = [reading.value(argument) for argument in arguments]
     return _computed(name, node, arguments, values) or opaque(node, *values)
+
+
+def _size_of_image(reading: Reading, name: str, node: Node, image: Node) -> Made:
+    """Return a size of an image."""
+    if image.shape != n.IMAGE:
+        return opaque(node, reading.value(image))
+    given = several.numbers(reading, image)
+    size = given.numbers.get(integers.IMAGE_SIZES[name])
+    found = ["?", node.number] if size is None else integers.converted(node.number, 32, size)
+    return [",", *given.before, found] if given.before else found
 
 
 def _computed(

@@ -12,6 +12,7 @@ from typing import TypeAlias
 
 from acs_cl.opencl_c.modes.values import has_effect
 from acs_cl.opencl_c.outlines import Made
+from acs_cl.opencl_c.parse import nodes as n
 
 Compute: TypeAlias = Callable[[int, Sequence[Made]], Made]
 
@@ -20,6 +21,11 @@ QUERIES = frozenset(
      "get_num_groups", "get_global_offset", "get_enqueued_local_size", "get_work_dim"}
 )  # fmt: skip
 """Functions that return where a work-item is, or sizes of the launch."""
+IMAGE_SIZES = {
+    f"get_image_{name}": part.offset
+    for name, part in zip(("width", "height", "depth", "array_size"), n.IMAGE_PARTS, strict=True)
+}
+"""Functions that return a size of an image, and which of its numbers that is."""
 _LINEAR = {
     "get_global_linear_id": ("get_global_id", "get_global_offset", "get_global_size"),
     "get_local_linear_id": ("get_local_id", "", "get_local_size"),

@@ -285,6 +285,11 @@ def _called(reading: Reading, node: Node) -> Several:
     target = bodies.called(node.children[0])
     if target is None or target.is_definition():
         return _given_back(reading, node)
+    arguments = node.children[1:]
+    if target.spelling == "get_image_dim" and arguments and arguments[0].shape == n.IMAGE:
+        image = numbers(reading, arguments[0])
+        found = {one.offset: image.numbers[one.offset] for one in node.parts[:3]}
+        return image._replace(numbers=found | {one.offset: ["k", 0] for one in node.parts[3:]})
     made = _componentwise(reading, node, target.spelling)
     return made if made is not None else Several([reading.call(node)], {})
 

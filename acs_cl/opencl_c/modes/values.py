@@ -83,7 +83,7 @@ class Several(NamedTuple):
 
 def is_several(node: Node) -> bool:
     """Tell whether an expression has several numbers that are told apart."""
-    return node.shape in (n.VECTOR, n.RECORD) and bool(node.parts)
+    return node.shape in (n.VECTOR, n.RECORD, n.IMAGE) and bool(node.parts)
 
 
 def parts_of(node: Node) -> Sequence[n.Part]:

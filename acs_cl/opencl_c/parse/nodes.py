@@ -35,11 +35,12 @@ MS_ASM_STMT, NULL_STMT, DECL_STMT = 229, 230, 231
 _STATIC_ASSERT = 602
 
 # Shape of a type, as far as pointers go.
-NUMBER, VECTOR, POINTER, ARRAY, RECORD, BOOL, VOID, OTHER = range(8)
+NUMBER, VECTOR, POINTER, ARRAY, RECORD, BOOL, VOID, IMAGE, OTHER = range(9)
 _VOID = 2
 _CLASSES = {_VOID: VOID, 3: BOOL, 101: POINTER, 105: RECORD, 112: ARRAY, 114: ARRAY, 113: VECTOR}
 _CLASSES |= {115: ARRAY, 176: VECTOR, 106: NUMBER, 177: NUMBER}
 _CLASSES |= dict.fromkeys((*range(4, 24), 30, 31, 32, 39), NUMBER)
+_CLASSES |= dict.fromkeys(range(121, 157), IMAGE)
 
 # Integers by their bits, negative if unsigned, on a target whose long has 64 bits. OpenCL C
 # reserves `long long`: drivers give it 128 bits or 64, or refuse it.
@@ -83,6 +84,12 @@ class Part(NamedTuple):
     name: str  # behind that of the whole, as `.x` or `.dims[1]`
 
 
+IMAGE_PARTS = tuple(
+    Part(4 * at, 32, f".{name}") for at, name in enumerate(("width", "height", "depth", "layers"))
+)
+"""Numbers of an image, as the core asks the driver for them: see `sizes_of_image` there."""
+
+
 class Node:
     """One expression, statement or variable."""
 
@@ -108,7 +115,7 @@ class Node:
     name: str  # of a variable, a reference or a member
     bytes: int  # the size of a member or an element
     offset: int  # of a member; below 0: it has no bytes of its own
-    parts: tuple[Part, ...]  # of a structure, a vector or an array; none: not told apart
+    parts: tuple[Part, ...]  # of a structure, a vector, an array or an image; none: not told apart
     fields: tuple[int, ...]  # offsets of what a list of values is for; none: not known
     component: tuple[int, ...] | None  # components of a vector; none of them: not known
     is_doubtful: bool  # whether what looks like components may be a value that is only read
@@ -278,6 +285,8 @@ class _Converter:
             node.sizeless = not self._size(canonical)
         if node.shape in (ARRAY, RECORD, VECTOR):
             node.parts = self._parts(canonical)
+        elif node.shape == IMAGE:
+            node.parts = IMAGE_PARTS
         if node.shape == POINTER:
             pointee = canonical.get_pointee()
             node.pointee_bytes = self._size(pointee)
