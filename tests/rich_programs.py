@@ -271,6 +271,7 @@ class RichWriter(Writer):
         out = chance.choice(["", "", "", f"if ({self._condition(1)}) break;",
                              f"if ({self._condition(1)}) continue;"])  # fmt: skip
         spots.insert(chance.randrange(len(spots) + 1), out)
+        more = chance.choice(["", f"{two} += 2;", *moves])
         body, guard = " ".join(spots), f"if (--{left} < 0) break;"
         text = chance.choice([
             f"for (; {one} < {end}; {one} += {by}) {{ {guard} {body} }}",
@@ -290,6 +291,14 @@ class RichWriter(Writer):
             f"do {{ {guard} {body} }} while (--{one} > 0);",
             f"do {{ {guard} {body} }} while ({one}++ < {end});",
             f"for (; {one} < {end}; ) {{ {guard} {body} {one} += {by}; }}",
+            # that end in the middle of a turn
+            f"for (;; {one} += {by}) {{ {guard} {body} if ({one} >= {end}) break; {more} }}",
+            f"do {{ {guard} {body} {one} += {by}; if ({one} >= {end}) {{ {more} break; }} "
+            f"{more} }} while (true);",
+            f"do {{ {guard} if ({one} >= {end}) break; {more} {one} += {by}; {body} }} "
+            f"while ({one} != {end} + 3);",
+            f"while (1) {{ {guard} {body} {one} += 1; if ({one} + 2 > {end}) break; "
+            f"if ({two} < {one}) break; {one} += {by}; {more} }}",
         ])  # fmt: skip
         for scope, old in zip(self._scopes(), kept, strict=True):
             scope[:] = old
@@ -318,6 +327,7 @@ class RichWriter(Writer):
                 f"{name} += {chance.choice([2, 4, 'v.x'])};",
                 f"{j} += {chance.choice([1, 2, 'k.c'])};",
                 f"{j}++; {name} += 3;",
+                f"{j} += 2; {name}++; {j} -= 1; {name} += {chance.choice([1, 2, 'k.c'])};",
             ]
         )
         again = chance.choice(

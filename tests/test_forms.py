@@ -116,6 +116,26 @@ EXACT: list[tuple[str, Any]] = [
     # the condition would leave its type if there were many turns, and there is none
     ("int i = n; for (; i + 4096 <= 9; i += 4096) x[0] = 1; x[i] = 1;", [5]),
     ("int i = n; while (i + 64 < n * 2) { x[0] = 1; i += 8; } x[i] = 1;", [5]),
+    # what a turn changes more than once
+    ("int j = 0; for (int k = 0; k < 3; k++) { x[j] = 1; j += 1; x[j] = 1; j += 2; } x[j + 9] = 1;",
+     [0, 1, 3, 4, 6, 7, 18]),
+    ("global int *p = x; for (int k = 0; k < 3; k++) { *p++ = 1; *p++ = 1; p += 2; }",
+     [0, 1, 4, 5, 8, 9]),
+    ("global int *p = x + 40; int c = 3; do { *p = 1; p -= 8; p[1] = 1; p += 3; } while (--c > 0);",
+     [40, 33, 35, 28, 30, 23]),
+    ("uint j = 9; for (int k = 0; k < 3; k++) { j -= 4u; x[j] = 1; j += 2u; }", [5, 3, 1]),
+    ("int j = 0; for (int k = 0; k < 3; k++) { j += 2; for (int c = 0; c < 2; c++) j++; x[j] = 1; "
+     "j -= 3; }", [4, 5, 6]),
+    # what ends in the middle of a turn
+    ("int i = 0; do { x[i] = 1; i += 4; if (i >= 12) break; x[i + 1] = 1; } while (true);",
+     [0, 4, 5, 8, 9]),
+    (f"{I} int at = i * 8; do {{ x[at] = 1; i += 4; if (i >= 8) break; at += 32; }} while (true);",
+     [0, 8, 16, 24, 32, 40, 48, 56]),
+    ("int i = 0; for (;; i += 3) { x[i] = 1; if (i >= n) break; }", [0, 3, 6]),
+    ("int i = 0; while (1) { x[i] = 1; i += 3; if (i > 8) return; }", [0, 3, 6]),
+    ("int i = 1; for (;;) { x[i] = 1; if (i > n) { x[40] = 1; break; } i += 3; }",
+     [1, 4, 7, 40]),
+    ("int i = 9; do { x[i] = 1; if (i < 3) break; i -= 2; } while (i != 4);", [1, 3, 5, 7, 9]),
     # loops in loops
     ("global int *p = x; for (int r = 0; r < 3; r++) { for (int c = 0; c < 4; c++) *p++ = 1; "
      "p += 4; }", [*range(4), *range(8, 12), *range(16, 20)]),
@@ -225,6 +245,41 @@ WIDE: list[tuple[str, Any]] = [
      ALL),
     ("int j = 0; for (int r = 0; r < 3; r++) { for (int c = 0; c < n; c++) { j++; n--; } "
      "x[j] = 1; }", ALL),
+    # turns that are left between changes
+    ("int j = 0; for (int k = 0; k < 3; k++) { x[j] = 1; j += 1; if (y[k]) break; j += 2; } "
+     "x[j + 20] = 1;", [0, 3, 6, 21, 24, 27, 29]),
+    ("int j = 0; for (int k = 0; k < 3; k++) { x[j] = 1; j += 1; if (y[k]) continue; j += 2; }",
+     [0, 1, 2, 3, 4, 6]),
+    ("int j = 0; for (int k = 0; k < 3; k++) { x[j] = 1; j += 1; if (y[k]) j += 2; }",
+     [0, 1, 2, 3, 4, 6]),
+    ("int j = 0; for (int k = 0; k < 3; k++) { x[j] = 1; j += 1; j *= 2; }", [0, 2, 6]),
+    ("int j = 0; for (int k = 0; k < 3; k++, j += 2) { x[j] = 1; j += 1; }", [0, 3, 6]),
+    ("uint j = 1; for (int k = 0; k < 3; k++) { j -= 4u; x[j & 63] = 1; j += 2u; }", [61, 59, 57]),
+    ("int j = 0, i = 3; while (i-- > 0) { x[i + 9] = 1; i -= 1; } x[i + 20] = 1;", [11, 9, 18, 19]),
+    ("global int *p = x; for (int k = 0; k < 3; k++) { *p++ = 1; if (y[k]) break; *p++ = 1; } "
+     "*p = 1;", range(7)),
+    ("global int *p = x, *q = x + 9; for (int k = 0; k < 3; k++) { p++; *p = 1; p = q; p += 2; }",
+     [1, 12]),
+    # ends that hold for some turns only
+    ("int i = 0; while (1) { x[i] = 1; if (i++ >= 3) break; }", range(4)),
+    ("int i = 0; do { x[i] = 1; i += 1; if (i == 2) continue; if (i >= 5) break; } while (i < 9);",
+     range(5)),
+    ("int i = 0; do { x[i] = 1; if (i > n) break; i += y[i] & 1 ? 3 : 1; } while (1);", range(9)),
+    ("int i = 0; do { x[i] = 1; i += 2; switch (n) { case 5: if (i > 2) break; } } while (i < 9);",
+     [0, 2, 4, 6, 8]),
+    ("int i = 0; do { x[i] = 1; if (i > 5) break; else i += 2; } while (1);", [0, 2, 4, 6]),
+    ("int j = 0; for (int r = 0; r < 3; r++) { do { x[j] = 1; j += 1; if (j > 4) break; } "
+     "while (1); j += 2; }", [0, 1, 2, 3, 4, 7, 10]),
+    ("int i = 0; do { x[i] = 1; if (y[0]) { if (i > 3) break; } i += 2; } while (i < 9);",
+     [0, 2, 4, 6, 8]),
+    ("int i = 0, e = 4; while (1) { x[i] = 1; if (i > e) break; i += 2; if (y[0]) e = 9; }",
+     [0, 2, 4, 6, 8, 10]),
+    ("uint i = 3; for (;; i -= 2u) { x[i & 63] = 1; if (i > 8u) break; }", [3, 1, 63]),
+    ("uchar i = 250; while (1) { x[i & 63] = 1; i += 9; if (i > 250) break; }",
+     [at & 63 for at in (250, *range(3, 247, 9))]),
+    ("uchar i = 3; for (;; i -= 2) { x[i & 63] = 1; if (i > 200) break; }", [3, 1, 63]),
+    ("short i = 32760; for (;; i += 5) { x[i & 63] = 1; if (i < 0) break; }", [56, 61, 2]),
+    (f"{I} while (1) {{ x[i] = 1; i += 4; if (i > (y[0] & 7) + 9) break; }}", range(17)),
     # conditions that wrap
     ("uint i = n; for (; i - 6u > 5u; i -= 9u) x[i & 63] = 1;", ALL),
     ("int i = n; for (; (uint)(i - 8) > 5u; i -= 16) x[i & 63] = 1;", [5, 53, 37, 21]),

@@ -1,14 +1,16 @@
-"""Counters of loops: variables that each turn changes once, in the same way.
+"""Counters of loops: variables that each turn changes in the same way.
 
 Input: the operations of a loop, as `loops` makes them. Output: of each counter its variable, its
 type, by what it is changed and how, and whether that comes behind the body. Invariant: the change
-is made in every turn that another one follows. By what it is changed does not change.
+is made in every turn that another one follows. By what it is changed does not change. What is
+changed more than once is only changed by sums, and no turn is left between these.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
+from acs_cl.opencl_c.modes.values import NOTHING, has_effect
 from acs_cl.opencl_c.outlines import Made
 
 from ...records import NamedTuple
@@ -75,21 +77,84 @@ def sure(operation: object) -> Iterator[Made]:
         yield from sure(operation[1])
 
 
+def ends(types: Mapping[int, int], operations: Made) -> list[Made]:
+    """Return the conditions of each `if (...) break;` in what a turn without `continue` does, or
+    `return`, as they are when the next turn begins: if one had held, there would be none."""
+    flat = list(_flat(operations))
+    assigned = assignments(operations).keys()
+    found = []
+    for at, operation in enumerate(flat):
+        if operation[0] not in ("if", "if met") or has_effect(operation[1]):
+            continue
+        *_, last = [NOTHING, *_flat(operation[2])]
+        if last[0] not in ("leave", "return"):
+            continue
+        condition: Made | None = operation[1]
+        behind = [operation[3], *flat[at + 1 :]]
+        many = assignments(behind)
+        for slot in reads(operation[1]) & many.keys():
+            kind = types.get(slot, 0)
+            own = [_change(slot, kind, one[2]) for one in sure(behind) if one[1] == slot]
+            change = _sum_of(own) if kind and len(own) == many[slot] else None
+            if condition is None or change is None or reads(change.by) & assigned:
+                condition = None
+            else:
+                before = ["c", kind, ["b", "-", 64, ["s", slot], change.by]]
+                condition = _with(condition, ["s", slot], before)
+        if condition is not None:
+            found.append(condition)
+    return found
+
+
+def _with(operation: Made, old: Made, new: Made) -> Made:
+    """Return an operation with another one in place of each part that is like an old one."""
+    if operation == old:
+        return new
+    return [_with(part, old, new) if isinstance(part, list) else part for part in operation]
+
+
+def _flat(operation: Made) -> Iterator[Made]:
+    """Yield operations in order, without what only holds some of them."""
+    if operation and operation[0] != "," and isinstance(operation[0], str):
+        yield operation
+        return
+    for part in operation:
+        if isinstance(part, list):
+            yield from _flat(part)
+
+
 def counters(
-    types: Mapping[int, int], assigned: Mapping[int, int], body: list[Made], step: Made
-) -> list[Made]:
+    types: Mapping[int, int], assigned: Mapping[int, int], body: list[Made], step: Made,
+    may_break: bool,
+) -> list[Made]:  # fmt: skip
     """Return the counters of a loop, as the outline has them. `types`: of the variables.
-    `assigned`: how often the loop assigns each. `body`: what surely runs in each turn."""
+    `assigned`: how often the loop assigns each. `body`: what surely runs in each turn.
+    `may_break`: whether a turn may be left before its end."""
     found = _inner_counters(types, assigned, body)
     for part, in_step in ((body, False), (step, True)):
+        changes: dict[int, list[Change | None]] = {}
         for operation in sure(part):
             slot = operation[1]
-            if assigned[slot] != 1 or slot not in types:
+            if slot in types:
+                changes.setdefault(slot, []).append(_change(slot, types[slot], operation[2]))
+        for slot, own in changes.items():
+            change = own[0] if len(own) == 1 else None if may_break else _sum_of(own)
+            if change is None or assigned[slot] != len(own):
                 continue
-            change = _change(slot, types[slot], operation[2])
-            if change and not (reads(change.by) & assigned.keys()) and not assignments(change.by):
+            if not (reads(change.by) & assigned.keys()) and not assignments(change.by):
                 found.append([slot, types[slot], change.by, change.how, in_step])
     return found
+
+
+def _sum_of(changes: Iterable[Change | None]) -> Change | None:
+    """Return what changes do together. None: some are no sums."""
+    by: Made | None = None
+    for one in changes:
+        if one is None or not isinstance(one.how, int):
+            return None
+        own = ["b", "*", 64, ["k", one.how], one.by]
+        by = own if by is None else ["b", "+", 64, by, own]
+    return None if by is None else Change(by, 1)
 
 
 def _inner_counters(

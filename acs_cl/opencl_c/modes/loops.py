@@ -57,8 +57,14 @@ def loop(reading: Reading, condition: Node | None, body: Node, step: Node | None
         if one[0] == "post" and made[one[1]] == 1 and one[1] not in counters.reads(rest):
             test = counters.replaced(test, one, ["s", one[1]])
             first.append(["=", *one[1:]])
+    may_break = any(has_jump(one, (), (n.BREAK,)) for one in statements)
+    if end is None and (condition is None or condition.literal):
+        again = _goes_on(reading, test, body, [*inside, after])
+        if again is not test:  # it only ends behind a part of a turn
+            name = name.replace("loop", "do")
+            return _repeated(reading, [name, assigned, again, [*inside, after], NOTHING], body)
     always = first if has_jump(body, (), (n.CONTINUE,)) else first + inside
-    found = counters.counters(reading.types, made, always, after)
+    found = counters.counters(reading.types, made, always, after, may_break)
     is_plain = end is None and not first and not has_jump(body, (n.RETURN_STMT,), (n.BREAK,))
     number = reading.new_loop() if is_plain else _NO_NUMBER
     return [name, assigned, _compared(test), first + inside, after, found, number]
@@ -75,14 +81,33 @@ def do_loop(reading: Reading, node: Node) -> Made:
     test = truth(condition, reading.value(condition))
     assigned = reading.end_assigned()
     made = counters.assignments([inside, test])
-    always = [] if has_jump(body, (), (n.CONTINUE,)) else inside
-    found = counters.counters(reading.types, made, always, test)
-    goes_on = test
+    again = test
     for one in counters.sure(test):  # `--i > 0`: what it is when the next turn begins
         if one[0] == "=" and made[one[1]] == 1:
-            goes_on = counters.replaced(goes_on, one, ["s", one[1]])
-    goes_on = ["?", 32] if has_effect(goes_on) else _compared(goes_on)
-    return [name, assigned, goes_on, inside, test, found, _NO_NUMBER]
+            again = counters.replaced(again, one, ["s", one[1]])
+    again = ["?", 32] if has_effect(again) else _compared(again)
+    again = _goes_on(reading, again, body, [*inside, test])
+    return _repeated(reading, [name, assigned, again, inside, test], body)
+
+
+def _repeated(reading: Reading, made: Made, body: Node) -> Made:
+    """Return a loop whose first turn asks for no condition, with its counters."""
+    _, _, _, inside, test = made
+    always = [] if has_jump(body, (), (n.CONTINUE,)) else inside
+    may_break = has_jump(body, (), (n.BREAK,))
+    assigned = counters.assignments([inside, test])
+    found = counters.counters(reading.types, assigned, always, test, may_break)
+    return [*made, found, _NO_NUMBER]
+
+
+def _goes_on(reading: Reading, condition: Made, body: Node, turn: list[Made]) -> Made:
+    """Return the condition of the next turn, with what the ends in a body say. `turn`: what a turn
+    does."""
+    if has_jump(body, (), (n.CONTINUE,)):
+        return condition
+    for end in counters.ends(reading.types, turn):
+        condition = ["and", condition, ["!", end]]
+    return condition
 
 
 def _any_order(reading: Reading, parts: Sequence[Node]) -> Made:
