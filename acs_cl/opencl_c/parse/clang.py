@@ -37,7 +37,7 @@ from acs_cl.devices.facts import (
 from acs_cl.opencl_c.parse import included as files
 from acs_cl.opencl_c.parse import macros, names, overloads, prelude
 from acs_cl.opencl_c.parse.environment import Environment
-from acs_cl.opencl_c.parse.tree import Collect, Cursor, Index, Tree
+from acs_cl.opencl_c.parse.tree import Collect, Cursor, Index, Tree, TypeOf
 
 from ...records import NamedTuple
 
@@ -139,6 +139,7 @@ class _Library(NamedTuple):
     cindex: ModuleType
     parser: Index
     collect: Collect
+    type_of: TypeOf
 
 
 _library: _Library | None = None
@@ -146,7 +147,8 @@ _predefined: dict[tuple[str, ...], frozenset[str]] = {}
 
 
 def library() -> _Library:
-    """Return the bindings, the parser, and a function that lists a cursor's children."""
+    """Return the bindings, the parser, and functions that list a cursor's children and tell its
+    type."""
     global _library
     with LOCK:
         if _library is None:
@@ -176,7 +178,7 @@ def library() -> _Library:
             ]  # fmt: skip
             lib.clang_PrintingPolicy_dispose.argtypes = [ctypes.c_void_p]
             lib.clang_getCursorPrettyPrinted.argtypes = [cindex.Cursor, ctypes.c_void_p]
-            _library = _Library(cindex, index, _child_collector(cindex))
+            _library = _Library(cindex, index, _child_collector(cindex), _type_teller(cindex))
             atexit.register(_leave_quietly, cindex)
         return _library
 
@@ -187,6 +189,18 @@ def _leave_quietly(cindex: ModuleType) -> None:
     for kind in (cindex.TranslationUnit, cindex.Index):
         if "__del__" in vars(kind):
             del kind.__del__
+
+
+def _type_teller(cindex: ModuleType) -> TypeOf:
+    # cindex looks for the tree among the arguments of each call, which takes longer than the call.
+    get_type = cindex.conf.lib["clang_getCursorType"]  # by item: see below
+    get_type.argtypes = [cindex.Cursor]
+    get_type.restype = cindex.Type
+
+    def type_of(cursor: Cursor) -> int | None:
+        return get_type(cursor).data[0]  # type: ignore[no-any-return]
+
+    return type_of
 
 
 def _child_collector(cindex: ModuleType) -> Collect:
@@ -366,7 +380,7 @@ def _tree(
     undeclared: tuple[str, ...],
 ) -> tuple[Tree, _Complaints]:  # fmt: skip
     """Return a tree and its errors. `undeclared`: functions that the header declares."""
-    cindex, index, _ = library()
+    cindex, index, *_ = library()
     facts = environment.facts
     target = f"spir{'64' if facts.address_bits == 64 else ''}-unknown-unknown"
     arguments = [

@@ -11,9 +11,10 @@ makes a fixed point over several functions cheap.
 from __future__ import annotations
 
 import ctypes
+import weakref
 
 from acs_cl.opencl_c.parse import clang
-from acs_cl.opencl_c.parse.tree import Collect, Cursor, Type
+from acs_cl.opencl_c.parse.tree import Collect, Cursor, Type, TypeOf
 
 from ...records import NamedTuple
 
@@ -188,20 +189,46 @@ def body_of(function: Cursor) -> Cursor:
     return next(one for one in clang.library().collect(function) if 200 <= one._kind_id < 300)
 
 
+_converters: weakref.WeakKeyDictionary[object, _Converter] = weakref.WeakKeyDictionary()
+"""By tree. Whoever asks has the lock of `clang`."""
+
+
 def convert(cursor: Cursor) -> Node:
     """Convert the tree below a cursor."""
-    library = clang.library()
-    return _Converter(library.cindex.conf.lib, library.collect).node(cursor)
+    converter = _converters.get(cursor._tu)
+    if converter is None:
+        library = clang.library()
+        converter = _Converter(library.cindex.conf.lib, library.collect, library.type_of)
+        _converters[cursor._tu] = converter
+    return converter.node(cursor)
 
 
 TOO_DEEP = RecursionError, ctypes.ArgumentError
 """What Python raises where expressions are nested too deeply: ctypes makes its own error of it."""
 
 
+class _Typed(NamedTuple):
+    """What a node has of its type: see `Node`."""
+
+    shape: int
+    number: int = 0
+    space: int = 0
+    sizeless: bool = False
+    parts: tuple[Part, ...] = ()
+    pointee_bytes: int = 0
+    pointee: int = OTHER
+    pointee_space: int = 0
+    pointee_const: bool = False
+
+
 class _Converter:
-    def __init__(self, lib: ctypes.CDLL, collect: Collect) -> None:
+    """Converts cursors of one tree. It holds none of them."""
+
+    def __init__(self, lib: ctypes.CDLL, collect: Collect, type_of: TypeOf) -> None:
         self.lib = lib
         self.collect = collect
+        self.type_of = type_of
+        self.types: dict[int | None, _Typed] = {}  # by identity
         self.reserved: dict[int, bool] = {}  # structures, by their declarations
         self.parts: dict[object, tuple[Part, ...]] = {}  # by structure or vector
 
@@ -209,7 +236,7 @@ class _Converter:
         kind = cursor._kind_id
         node = empty(kind)
         if is_expression(kind) or kind in (VAR_DECL, PARM_DECL):
-            self._set_type(node, cursor.type)
+            self._set_type(node, cursor)
         below = [child for child in self.collect(cursor) if not self._is_aside(child._kind_id)]
         node.children = [self.node(child) for child in below]
         if len(below) == 1 and self._is_transparent(node, cursor):
@@ -273,26 +300,39 @@ class _Converter:
     def _is_aside(kind: int) -> bool:
         return 40 <= kind < 100 or 400 <= kind < 500 or kind == _STATIC_ASSERT
 
-    def _set_type(self, node: Node, spelled: Type) -> None:
+    def _set_type(self, node: Node, cursor: Cursor) -> None:
+        which = self.type_of(cursor)
+        found = self.types.get(which)
+        if found is None:
+            found = self.types[which] = self._typed(cursor.type)
+        (
+            node.shape, node.number, node.space, node.sizeless, node.parts,
+            node.pointee_bytes, node.pointee, node.pointee_space, node.pointee_const,
+        ) = found  # fmt: skip
+
+    def _typed(self, spelled: Type) -> _Typed:
+        """Return what nodes of a type have of it."""
         canonical = spelled.get_canonical()
         kind = canonical._kind_id
-        node.shape = _CLASSES.get(kind, OTHER)
+        shape = _CLASSES.get(kind, OTHER)
         if kind == 0:
-            return
-        node.number = _INTEGERS.get(kind, 0)
-        node.space = canonical.get_address_space()
-        if node.shape in (ARRAY, RECORD):
-            node.sizeless = not self._size(canonical)
-        if node.shape in (ARRAY, RECORD, VECTOR):
-            node.parts = self._parts(canonical)
-        elif node.shape == IMAGE:
-            node.parts = IMAGE_PARTS
-        if node.shape == POINTER:
-            pointee = canonical.get_pointee()
-            node.pointee_bytes = self._size(pointee)
-            node.pointee = _CLASSES.get(pointee._kind_id, OTHER)
-            node.pointee_space = pointee.get_address_space()
-            node.pointee_const = pointee.is_const_qualified()
+            return _Typed(shape)
+        sizeless = shape in (ARRAY, RECORD) and not self._size(canonical)
+        parts = IMAGE_PARTS if shape == IMAGE else ()
+        if shape in (ARRAY, RECORD, VECTOR):
+            parts = self._parts(canonical)
+        found = _Typed(
+            shape, _INTEGERS.get(kind, 0), canonical.get_address_space(), sizeless, parts
+        )
+        if shape != POINTER:
+            return found
+        pointee = canonical.get_pointee()
+        return found._replace(
+            pointee_bytes=self._size(pointee),
+            pointee=_CLASSES.get(pointee._kind_id, OTHER),
+            pointee_space=pointee.get_address_space(),
+            pointee_const=pointee.is_const_qualified(),
+        )
 
     def _parts(self, canonical: Type) -> tuple[Part, ...]:
         """Return the whole numbers in a type. None: there are none, or too many, or some of its
@@ -326,12 +366,13 @@ class _Converter:
             size, many = element.get_size(), canonical.element_count
             if size <= 0 or many > MOST_PARTS:
                 return None
-            for index in range(many):
+            if (made := self._parts_in(element, 0, "")) is None or many * len(made) > MOST_PARTS:
+                return None
+            for index in range(many if made else 0):
                 own = f".{'xyzw'[index] if many <= 4 else f's{index:x}'}"
                 inner = own if kind in _VECTORS else f"[{index}]"
-                if (made := self._parts_in(element, at + index * size, name + inner)) is None:
-                    return None
-                found += made
+                begin = at + index * size
+                found += [Part(begin + to, bits, name + inner + of) for to, bits, of in made]
         elif kind == _RECORD:
             if canonical.get_declaration()._kind_id != STRUCT_DECL:
                 return []

@@ -109,3 +109,5 @@ class Index(Protocol):
 
 Collect = Callable[[Cursor], list[Cursor]]
 """Lists the children of a cursor."""
+TypeOf = Callable[[Cursor], int | None]
+"""Tells the identity of a cursor's type in its tree. None: it has none."""
