@@ -110,7 +110,10 @@ def test_the_scheduler_runs_all_of_it_and_skips_what_is_closed(name: str) -> Non
         scheduler = rt.stats()["scheduler"]
         per_image = 1 + len(run.body) + len(found.kept)
         assert scheduler["tasks"] == len(found.images) * per_image
-        assert all(" runs on a lane" in reason for reason in scheduler["on_lanes"])  # transfers
+        not_tasks = scheduler["on_lanes"]  # transfers, and moves, which nobody had built before
+        assert all(
+            " runs on a lane" in one or one == "its scheduler is not built yet" for one in not_tasks
+        )
 
 
 @each_network

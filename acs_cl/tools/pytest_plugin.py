@@ -19,11 +19,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from typing import Any
+from typing import Any, NamedTuple  # records would load NumPy
 
 import pytest
-
-from ..records import NamedTuple
 
 
 class Suite(NamedTuple):
