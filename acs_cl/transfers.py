@@ -110,13 +110,6 @@ def write(engine: Engine, array: Array, source: object, copied: bool) -> Handle:
     if not array.nbytes:
         return _nothing(engine, "write")
     check(host, array.dtype)
-    # in a recording a replay may have to look at the host's value again
-    moves = engine.moves() if copied and host.size == 1 else None
-    if moves is not None:
-        element = converted(host, array.dtype).reshape(1)
-        handle = moves.fill(array, element, array.contiguous)
-        if handle is not None:
-            return handle
     ready = converted(fitting, array.dtype)
     if not ready.flags.writeable:
         ready = ready.copy()

@@ -13,7 +13,7 @@ import pyopencl as cl
 import pytest
 
 import acs_cl as acs
-from acs_cl.launch.short_moves import OFTEN, SHORT_BYTES
+from acs_cl.launch.short_moves import SHORT_BYTES
 
 SOURCE = """
 kernel void up(global float *x) { x[get_global_id(0)] += 1; }
@@ -124,32 +124,6 @@ def test_the_device_runs_a_loop_with_moves(device: cl.Device, scheduler: None) -
         assert "the device itself reads the word" in str(handle.explain())
 
 
-def test_an_element_that_is_set_between_kernels_is_a_task(
-    device: cl.Device, scheduler: None
-) -> None:
-    """A flag, a count or a number of a step. Lanes ran it, and the epoch was cut."""
-    with acs.Runtime(device, backend="device") as rt:
-        prog, x, y = rt.build(SOURCE), rt.zeros(64), rt.zeros(64)
-        prog.up((64,), None, x)
-        prog.sum((64,), None, x, y)
-        rt.finish()
-        rt.prebuild()
-        for _ in range(OFTEN + 9):
-            prog.up((64,), None, x)
-            x[3:4].set([5])
-            y.set(2)
-            prog.sum((64,), None, x, y)
-        rt.prebuild()
-        rt.finish()
-        before = rt.stats()["scheduler"]["tasks"]
-        for step in range(10):
-            prog.up((64,), None, x)
-            x[3:4].set([step])
-            prog.sum((64,), None, x, y)
-        assert y.get()[3] == 2 + 5 + sum(range(10))
-        assert rt.stats()["scheduler"]["tasks"] - before == 30
-
-
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_moves_end_poison(device: cl.Device, scheduler: None, backend: str) -> None:
     """By a kernel that is known to write all of its target. Other kernels may leave bytes."""
@@ -178,23 +152,22 @@ def test_moves_end_poison(device: cl.Device, scheduler: None, backend: str) -> N
                 x.get()
 
 
-def test_a_program_that_moves_little_builds_nothing(device: cl.Device) -> None:
-    """New arrays are filled one behind the other. Long moves are the driver's."""
+def test_the_driver_makes_moves_that_are_not_recorded_and_long_ones(device: cl.Device) -> None:
+    """A move by itself is no reason for an epoch, and takes no build."""
     with acs.Runtime(device) as rt:
         kernels: Any = rt.engine.moves()
-        prog = rt.build(SOURCE)
-        arrays = [rt.zeros(64) for _ in range(2 * OFTEN)]
-        long = rt.zeros(SHORT_BYTES // 4 + 1)
-        for _ in range(2 * OFTEN):
-            prog.up((64,), None, arrays[0])
-            long.fill(3)
+        x, long = rt.zeros(64), rt.zeros(SHORT_BYTES // 4 + 1)
+        x.fill(3)
+        with rt.record() as graph:
+            long.fill(4)
         assert not kernels.kernels
-        for _ in range(OFTEN + 1):
-            prog.up((64,), None, arrays[0])
-            arrays[1].fill(3)
+        with rt.record() as other:
+            x.fill(5)
         assert list(kernels.kernels) == [("fill", 4, True), ("copy", 4, True)]
-        assert (arrays[1].get() == 3).all()
-        assert (long.get() == 3).all()
+        graph.replay()
+        other.replay()
+        assert (long.get() == 4).all()
+        assert (x.get() == 5).all()
 
 
 def test_the_kernels_of_moves_keep_no_runtime_alive(device: cl.Device) -> None:

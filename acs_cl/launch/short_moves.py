@@ -7,8 +7,8 @@ A driver takes several times as long for a short fill or copy as for a kernel. A
 the device runs kernels only, so a fill between two kernels would end an epoch, cut a recorded graph
 and take a loop from the device. Long moves stay with the driver, which may have an engine for them.
 
-Invariant: a program that moves little pays for no build. Kernels are built for a recording, which
-is replayed, and else once short moves have come often between other launches.
+Invariant: outside of recordings the driver moves what is in one piece. A move by itself would be an
+epoch of one task, and `auto` would take that for a sign that epochs do not pay.
 """
 
 from __future__ import annotations
@@ -28,9 +28,6 @@ if TYPE_CHECKING:
 
 SHORT_BYTES = 1 << 16
 """Most bytes in one piece that a kernel moves."""
-
-OFTEN = 64
-"""Short moves between other launches before a kernel is built for them."""
 
 AXES = 3
 """Dimensions with gaps that a kernel counts."""
@@ -54,8 +51,6 @@ class ShortMoves:
         self._engine = engine
         self.kernels: dict[tuple[str, int, bool], Launches] = {}
         """By name, bytes of an element, and whether it is for one piece."""
-        self._many = self._newest = 0
-        """How many came between other launches, and the number of the newest one of all."""
 
     def fill(self, array: Array, element: HostArray, is_whole: bool) -> Handle | None:
         """Launch a fill. `element`: the one that is repeated. `is_whole`: the array is in one
@@ -90,28 +85,24 @@ class ShortMoves:
         return kernel(gaps.whole, _TILE, target, source, *gaps.sizes, *steps)
 
     def _kernel(self, name: str, array: Array, is_whole: bool) -> Launches | None:
-        """Return the kernel for such an array. None: the driver moves it, or no build is worth it
-        yet. The driver moves nothing with gaps."""
+        """Return the kernel for such an array. None: the driver moves it, which moves nothing with
+        gaps."""
         nbytes = array.dtype.itemsize
         if array.offset % nbytes or nbytes not in _WORDS:
             return None
-        if is_whole and array.size * nbytes > SHORT_BYTES:
+        if is_whole and (array.size * nbytes > SHORT_BYTES or not self._is_recorded()):
             return None
         kernel = self.kernels.get((name, nbytes, is_whole))
-        if kernel is None and not (is_whole and self._is_rare()):
+        if kernel is None:
             macros = {"WORD": _WORDS[nbytes]} | ({} if is_whole else {"GAPS": 1})
             for made in self._engine.calls.own_kernels(self._engine, "moves.cl", macros, TOUCHES):
                 self.kernels[made.name, nbytes, is_whole] = made
             kernel = self.kernels[name, nbytes, is_whole]
         return kernel
 
-    def _is_rare(self) -> bool:
-        """Tell whether moves come so seldom that the driver makes this one."""
-        engine = self._engine
-        number = engine.table.number + 1
-        self._many += number > self._newest + 1
-        self._newest = number
-        return self._many <= OFTEN and engine.recorders.get(get_ident()) is None
+    def _is_recorded(self) -> bool:
+        recorders = self._engine.recorders
+        return bool(recorders) and get_ident() in recorders
 
 
 def _up(n: int, to: int) -> int:
