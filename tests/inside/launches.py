@@ -15,6 +15,7 @@ from acs_cl.access import inference
 from acs_cl.devices import driver
 from acs_cl.devices.build import build
 from acs_cl.kernel import Kernel
+from acs_cl.launch import several_handles
 from acs_cl.queue import refusals
 from acs_cl.queue.queue import Queue
 from acs_cl.records import Launch
@@ -279,13 +280,13 @@ def untold_options() -> AbstractContextManager[None]:
 def refused_markers(before: Callable[[], object]) -> Iterator[None]:
     """Refuse markers behind events that failed, by their status, as NVIDIA's driver does. `before`:
     what happens right before each marker."""
-    enqueue = cl.enqueue_marker
+    enqueue = several_handles.marker
 
     def marker(queue: cl.CommandQueue, wait_for: list[cl.Event]) -> cl.Event:
         before()
         if any(event.command_execution_status < 0 for event in wait_for):
             raise cl.RuntimeError("it waits for an event that failed")
-        return enqueue(queue, wait_for=wait_for)
+        return enqueue(queue, wait_for)
 
-    with changed(cl, "enqueue_marker", marker):
+    with changed(several_handles, "marker", marker):
         yield
