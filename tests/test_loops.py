@@ -293,11 +293,11 @@ def test_a_replay_says_who_reads_the_word(rt: acs.Runtime, prog: acs.Program) ->
     graph, x, go = counted(rt, prog, 3)
     with rt.record() as filled:
         prog.below((1,), None, x, go, 0)
-        x.fill(0)
+        x.set([0])
     said = [str(one.replay(while_=go, at_most=9).explain()) for one in (graph, filled)]
     if rt.plan.backend == "device":
         assert "the device itself reads the word of a loop" in said[0]
-        assert "the host reads the word of a loop in each round: a fill runs" in said[1]
+        assert "the host reads the word of a loop in each round: a write runs" in said[1]
     else:
         for one in said:
             assert "in each round: only the scheduler on the device runs rounds" in one

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyopencl as cl
 
-from ..devices.driver import CommandQueue, marker
+from ..devices import driver
 from ..handle import Handle
 from ..records import Access
 from .waits import refuse_on_host_task
@@ -66,9 +66,9 @@ class SeveralHandle(Handle):
             return engine.event(left[0] if left else self.number)
         events = list({id(event): event for event in map(engine.event, left)}.values())
         # a queue of its own: on another one the marker could hold up commands that it waits for
-        queue = CommandQueue(engine.context, engine.device)
+        queue = driver.CommandQueue(engine.context, engine.device)
         try:
-            event = marker(queue, events)
+            event = driver.marker(queue, events)
         except cl.Error:
             failed = self._failed()
             if failed is None:

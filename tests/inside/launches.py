@@ -15,7 +15,6 @@ from acs_cl.access import inference
 from acs_cl.devices import driver
 from acs_cl.devices.build import build
 from acs_cl.kernel import Kernel
-from acs_cl.launch import several_handles
 from acs_cl.queue import refusals
 from acs_cl.queue.queue import Queue
 from acs_cl.records import Launch
@@ -280,7 +279,7 @@ def untold_options() -> AbstractContextManager[None]:
 def refused_markers(before: Callable[[], object]) -> Iterator[None]:
     """Refuse markers behind events that failed, by their status, as NVIDIA's driver does. `before`:
     what happens right before each marker."""
-    enqueue = several_handles.marker
+    enqueue = driver.marker
 
     def marker(queue: cl.CommandQueue, wait_for: list[cl.Event]) -> cl.Event:
         before()
@@ -288,5 +287,5 @@ def refused_markers(before: Callable[[], object]) -> Iterator[None]:
             raise cl.RuntimeError("it waits for an event that failed")
         return enqueue(queue, wait_for)
 
-    with changed(several_handles, "marker", marker):
+    with changed(driver, "marker", marker):
         yield
