@@ -534,45 +534,49 @@ inline void acs_choose(const acs_epoch *e, __local acs_shared *shared, const acs
 
 /* Begin the next round, or end the loop. By all lanes of the group that closed the round before, while
    all others at most look for work. shared.next is what it runs then. An acquire has just emptied the
-   caches, so what needs no other read is read at once, before anything is done with it. */
+   caches, so what needs no other read is read at once, by each lane, before anything is done with it.
+   Nobody changes it meanwhile. */
 ACS_COLD void acs_begin_round(__global uint *region, __global uint *block, uint tasks, uint which,
                               __local acs_shared *shared) {
     const __local uint *loop = shared->loop;
+    const uint n_resets = loop[ACS_L_N_RESETS], n_initial = shared->n_initial;
+    const __global uint *resets = region + shared->at_resets;
+    const __global uint *initial = region + shared->at_initial;
+    volatile __global uint *flag = (volatile __global uint *)(
+        (ulong)loop[ACS_L_FLAG + 1] << 32 | loop[ACS_L_FLAG]);
     const acs_epoch epoch = acs_open(region, which);
-    const __global uint *resets = region + shared->at_resets, *initial = region + shared->at_initial;
-    const uint n_resets = loop[ACS_L_N_RESETS], first = (shared->over ? 0u : 1u) + ACS_LANE;
-    uint place = 0, value = 0, entry = 0, set = 0, rounds = 0;
+    uint place = 0, value = 0, entry = 0;
     if (ACS_LANE < n_resets) {
         place = resets[2u * ACS_LANE];
         value = resets[2u * ACS_LANE + 1u];
     }
-    if (first < shared->n_initial)
-        entry = initial[first];
+    if (ACS_LANE + 1u < n_initial)
+        entry = initial[ACS_LANE + 1u];
     const uint fault = acs_load(block + ACS_B_FAULT);
-    if (ACS_LANE == 0u) {
-        set = acs_load((volatile __global uint *)(
-            (ulong)loop[ACS_L_FLAG + 1] << 32 | loop[ACS_L_FLAG]));
-        rounds = acs_load(block + ACS_B_ROUND);
-    }
+    const uint set = acs_load(flag), rounds = acs_load(block + ACS_B_ROUND);
     if (fault == 0u && ACS_LANE < n_resets) { /* marks of refused counts stay */
         block[ACS_B_STATE + place] = value;
         for (uint i = ACS_LANE + ACS_LANES; i < n_resets; i += ACS_LANES)
             block[ACS_B_STATE + resets[2u * i]] = resets[2u * i + 1u];
     }
+    const bool more = (set != 0u) & (rounds < loop[ACS_L_AT_MOST]) & (fault == 0u);
+    acs_wide_barrier();
     if (ACS_LANE == 0u) {
-        const bool more = (set != 0u) & (rounds < loop[ACS_L_AT_MOST]) & (fault == 0u);
         if (more)
             acs_store(block + ACS_B_ROUND, rounds + 1u);
         if (ACS_SPAWNS)
             acs_store(block + ACS_B_UNITS, 0u);
         acs_store(block + ACS_B_UNFINISHED, more ? tasks + 1u : 0u);
-        shared->n_ready = more ? shared->n_initial : 0u;
         shared->next = more && !shared->over ? shared->initial : ACS_NONE;
     }
     acs_wide_barrier();
-    if (first < shared->n_ready) /* outside of the loop, which on an H200 makes a round 1 us longer */
+    if (!more)
+        return;
+    if (shared->next == ACS_NONE && ACS_LANE == 0u)
+        acs_publish(&epoch, shared->initial);
+    if (ACS_LANE + 1u < n_initial) /* outside of the loop, which on an H200 makes a round 1 us longer */
         acs_publish(&epoch, entry);
-    for (uint i = first + ACS_LANES; i < shared->n_ready; i += ACS_LANES)
+    for (uint i = ACS_LANE + 1u + ACS_LANES; i < n_initial; i += ACS_LANES)
         acs_publish(&epoch, initial[i]);
 }
 
