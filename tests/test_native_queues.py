@@ -186,7 +186,7 @@ class Driver:
     copy_svm = write_buffer = queue_info = device_info = read_buffer
     copy_buffer = fill_buffer = fill_svm = set_event_callback = memory_info = read_buffer
     set_kernel_info = set_user_event_status = create_user_event = read_buffer
-    program_info = build_info = read_buffer
+    program_info = build_info = image_info = read_buffer
 
     def finish(self, queue: int) -> int:
         self.flush(queue)
@@ -223,7 +223,7 @@ class Driver:
             "memory_info": (VOID, INT, SIZE, VOID, VOID),
             "set_kernel_info": (VOID, INT, SIZE, VOID), "finish": (VOID,),
             "set_user_event_status": (VOID, STATUS), "create_user_event": (VOID, VOID),
-            "program_info": info, "build_info": (VOID, *info),
+            "program_info": info, "build_info": (VOID, *info), "image_info": info,
         }  # fmt: skip
         return [
             ctypes.CFUNCTYPE(VOID if name == "create_kernel" else STATUS, *kind)(
