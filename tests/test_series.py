@@ -58,7 +58,7 @@ def test_consecutive_kernels_are_made_in_one_call(rt: acs.Runtime, prog: acs.Pro
     with rt.record() as graph:
         for _ in range(50):
             prog.add((8,), None, x, y, 1)
-        y[:4].fill(7)  # no kernel, so it ends the series
+        y[:4].set(7)  # no kernel, so it ends the series
         prog.count((2,), None, y[:2])
         prog.count((8,), None, x, writes=[x])
         prog.count((4,), None, x, offset=(4,))
