@@ -114,4 +114,5 @@ def test_modules_define_no_tuples_of_typing() -> None:
         if isinstance(node, ast.ImportFrom) and node.module in ("typing", "collections")
         if {"NamedTuple", "namedtuple"} & {one.name for one in node.names}
     ]
-    assert wrong == ["records"], "a start takes longer; take NamedTuple from records"
+    own = ["records", "tools.pytest_plugin"]  # the latter must not load NumPy, as records does
+    assert wrong == own, "a start takes longer; take NamedTuple from records"
