@@ -7,7 +7,7 @@ launch like any other (`transfers.read`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -18,7 +18,6 @@ from .kernel import Kernel
 from .launch.engine import Engine
 from .launch.waits import refuse_on_host_task
 from .memory.array import Array
-from .program import own_kernels
 from .records import Access, Command, HostArray
 
 
@@ -89,16 +88,6 @@ class Calls:
     def copy(self, engine: Engine, target: Array, source: Array) -> Handle:
         """Overwrite an array with another one."""
         return made(transfers.copy, engine, target, source)
-
-    def own_kernels(
-        self,
-        engine: Engine,
-        file: str,
-        macros: Mapping[str, object],
-        touches: Mapping[str, Mapping[str, str]],
-    ) -> Sequence[Kernel]:
-        """Build a file of the library's own, and return kernels of it."""
-        return own_kernels(engine, file, macros, touches)
 
     def launch_many(self, kernel: Kernel, *how: Any) -> Any:
         """Launch a kernel many times."""

@@ -200,8 +200,8 @@ def _program_of(native: cl.Kernel) -> Any:
 def own_kernels(
     engine: Engine,
     file: str,
-    macros: Mapping[str, object],
     touches: Mapping[str, Mapping[str, str]],
+    macros: Mapping[str, object],
 ) -> list[Kernel]:
     """Build a file of the library's own. Return kernels of it, which touch what is said by kernel
     and parameter."""

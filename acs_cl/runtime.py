@@ -40,14 +40,14 @@ from .launch.books import Parts, register
 from .launch.engine import Engine
 from .launch.foreign_events import events_of
 from .launch.several_handles import CutHandle
-from .launch.short_moves import ShortMoves
+from .launch.short_moves import TOUCHES, ShortMoves
 from .launch.waits import refuse_on_host_task
 from .memory.array import Array
 from .memory.blocks import store_for
 from .memory.values import new_values, zero_of
 from .memory.views import normal_dtype, normal_shape
 from .options import BACKLOG, options, prefetches, scheduler_settings, spawning
-from .program import Program, adopted_kernel, source_text
+from .program import Program, adopted_kernel, own_kernels, source_text
 from .records import HostArray, Options, Plan, Report
 from .scheduler.backend import Device
 from .scheduler.policy import Choice
@@ -221,13 +221,11 @@ class Runtime:
             from .check.checker import Checker
 
             engine.check(Checker(engine, asked.check))
-        if (
-            asked.dependencies == "exact"
-            and engine.plan.backend != "emulated"
-            and engine.checker is None
-            and not engine.is_several
-        ):
-            self._moves = ShortMoves(engine)
+        # elsewhere each move is looked at, placed, modelled or compared as the driver's
+        is_plain = engine.checker is None and not engine.is_several
+        if is_plain and asked.dependencies == "exact" and engine.plan.backend != "emulated":
+            moves = partial(own_kernels, engine, "moves.cl", TOUCHES)
+            self._moves = ShortMoves(engine, moves)
             engine.moves = weakref.ref(self._moves)
         engine.open()
         if asked.watchdog_s:
@@ -282,6 +280,7 @@ class Runtime:
         super().__setattr__(name, value)
 
     _moves: ShortMoves | None = None
+    """Kept here, since the engine only knows it."""
 
     @property
     def engine(self) -> Engine:

@@ -1,8 +1,8 @@
 """Transfers as launches: read, write, fill, copy, host tasks, and pinned host memory.
 
-Input: arrays and host values. Output: handles. The driver copies contiguous memory. Short fills and
-copies are launches of kernels (`launch/short_moves.py`). So are those with gaps, where no byte
-between elements may be touched. `_elements` has the odd ones.
+Input: arrays and host values. Output: handles. The driver copies contiguous memory. Fills and
+copies that are short and recorded are launches of kernels (`launch/short_moves.py`). So are those
+with gaps, where no byte between elements may be touched. `_elements` has the odd ones.
 
 Invariant: `write` copies host memory before the call returns, unless the caller promised not to
 change it. Host memory that `read` returns belongs to the handle until it is done.

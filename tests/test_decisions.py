@@ -506,15 +506,19 @@ def test_flag_of_another_runtime_or_freed_is_refused(plain: Setting, device: cl.
         prog.mark((8,), None, y, 1, when=gone)
 
 
+def runtime_of(context: cl.Context, memory: str) -> acs.Runtime:
+    """A runtime of a program's own context."""
+    try:
+        return acs.Runtime(context=context, memory=memory)
+    except acs.UsageError as error:
+        pytest.skip(str(error))
+
+
 @pytest.mark.parametrize("memory", ["svm", "buffers"])
 def test_flags_and_kernels_of_pyopencl_are_taken(device: cl.Device, memory: str) -> None:
     context = cl.Context([device])
     queue = cl.CommandQueue(context)
-    try:
-        rt = acs.Runtime(context=context, memory=memory)
-    except acs.UsageError as error:
-        pytest.skip(str(error))
-    with rt:
+    with runtime_of(context, memory) as rt:
         # drivers forget the source of what came from a cache, and of what is gone
         program = cl.Program(context, SOURCE).build(cache_dir=False)
         kernel = program.mark
@@ -532,11 +536,7 @@ def test_flags_and_kernels_of_pyopencl_are_taken(device: cl.Device, memory: str)
 @pytest.mark.parametrize("memory", ["svm", "buffers"])
 def test_a_kernel_without_a_source_has_no_variant(device: cl.Device, memory: str) -> None:
     context = cl.Context([device])
-    try:
-        rt = acs.Runtime(context=context, memory=memory)
-    except acs.UsageError as error:
-        pytest.skip(str(error))
-    with rt:
+    with runtime_of(context, memory) as rt:
         built = cl.Program(context, SOURCE).build(cache_dir=False)
         binary = cl.Program(context, [device], [built.binaries[0]]).build()
         if binary.get_info(cl.program_info.SOURCE):

@@ -17,7 +17,7 @@ Invariants (all under `lock`, except that waiting for the device never holds it)
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Container, Sequence
 from threading import get_ident
 from time import perf_counter, perf_counter_ns
 from typing import Any
@@ -64,15 +64,6 @@ class OpenBypass(Protocol):
         """Make a launch of them. `by_own`: a command of the same queue ends them."""
 
 
-class Launches(Protocol):
-    """A kernel."""
-
-    name: str
-
-    def __call__(self, global_size: object, local_size: object, *args: object) -> Handle:
-        """Launch."""
-
-
 class Calls(Transfers, Protocol):
     """Functions of higher modules for arrays and kernels, which know only the engine."""
 
@@ -81,15 +72,6 @@ class Calls(Transfers, Protocol):
 
     def launch_many(self, kernel: Any, *how: object) -> Any:
         """Launch a kernel many times."""
-
-    def own_kernels(
-        self,
-        engine: Engine,
-        file: str,
-        macros: Mapping[str, object],
-        touches: Mapping[str, Mapping[str, str]],
-    ) -> Sequence[Launches]:
-        """Build a file of the library's own, and return kernels of it."""
 
     def as_tuned(self, engine: Engine, command: Command, access: Access) -> Command:
         """Cut a launch in the way that was tuned on this device, if the library chooses the cut."""

@@ -1,11 +1,11 @@
-"""Fills and copies of few bytes, as launches of kernels.
+"""Fills and copies as launches of kernels: short ones in a recording, and those with gaps.
 
-Input: arrays in one piece, and an element or a source of the same runtime. Output: the handle of a
-launch, or None: the driver moves these bytes.
+Input: arrays, and an element or a source of the same runtime. Output: the handle of a launch, or
+None: it has to be made in another way.
 
 A driver takes several times as long for a short fill or copy as for a kernel. And the scheduler on
-the device runs kernels only, so a fill between two kernels would end an epoch, cut a recorded graph
-and take a loop from the device. Long moves stay with the driver, which may have an engine for them.
+the device runs kernels only, so a fill between two kernels would cut a recorded graph, and take a
+loop from the device. Long moves stay with the driver, which may have an engine for them.
 
 Invariant: outside of recordings the driver moves what is in one piece. A move by itself would be an
 epoch of one task, and `auto` would take that for a sign that epochs do not pay.
@@ -13,10 +13,11 @@ epoch of one task, and `auto` would take that for a sign that epochs do not pay.
 
 from __future__ import annotations
 
-from threading import get_ident
-from typing import TYPE_CHECKING
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, TypeAlias
 
-from ..records import NamedTuple
+from ..records import Protocol, Sizes
 from .decision import LARGEST
 from .strided import merged
 
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from ..handle import Handle
     from ..memory.array import Array
     from ..records import HostArray
-    from .engine import Engine, Launches
+    from .engine import Engine
 
 SHORT_BYTES = 1 << 16
 """Most bytes in one piece that a kernel moves."""
@@ -35,7 +36,6 @@ AXES = 3
 GROUP, TILE = 64, 8
 """Work-items of a group, and those along two axes of one where there are gaps. A driver that
 compiles a kernel for each size of its groups compiles these once."""
-_TILE = TILE, TILE, 1
 
 _WORDS = {1: "uchar", 2: "ushort", 4: "uint", 8: "ulong"}
 
@@ -43,100 +43,85 @@ TOUCHES = {"fill": {"target": "w"}, "copy": {"target": "w", "source": "r"}}
 """That ends poison in all of a target. It need not be inferred."""
 
 
-class ShortMoves:
-    """Makes short fills and copies of a runtime. The runtime has it, and the engine only knows it:
-    its kernels keep the engine alive."""
+class Launches(Protocol):
+    """A kernel."""
 
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
+    name: str
+
+    def __call__(self, global_size: object, local_size: object, *args: object) -> Handle:
+        """Launch."""
+
+
+class ShortMoves:
+    """Makes these moves. The runtime has it, and the engine only knows it: its kernels keep the
+    engine alive. `build`: returns the kernels of `moves.cl` with these macros."""
+
+    def __init__(
+        self, engine: Engine, build: Callable[[Mapping[str, object]], Sequence[Launches]]
+    ) -> None:
+        self._engine, self._build = engine, build
         self.kernels: dict[tuple[str, int, bool], Launches] = {}
         """By name, bytes of an element, and whether it is for one piece."""
 
     def fill(self, array: Array, element: HostArray, is_whole: bool) -> Handle | None:
         """Launch a fill. `element`: the one that is repeated. `is_whole`: the array is in one
         piece."""
-        if is_whole:
-            kernel = self._kernel("fill", array, True)
-            if kernel is None:
-                return None
-            n = array.size
-            return kernel((_up(n, GROUP),), (GROUP,), array, _word(element), n)
-        gaps = _gaps(array, array)
-        kernel = None if gaps is None else self._kernel("fill", array, False)
-        if kernel is None or gaps is None:
-            return None
-        return kernel(gaps.whole, _TILE, array, _word(element), *gaps.sizes, *gaps.target)
+        return self._launch("fill", [array], is_whole, element)
 
     def copy(self, target: Array, source: Array, is_whole: bool) -> Handle | None:
         """Launch a copy between arrays that share no bytes. `is_whole`: both are in one piece."""
-        if source.offset % source.dtype.itemsize:
-            return None
-        if is_whole:
-            kernel = self._kernel("copy", target, True)
-            if kernel is None:
-                return None
-            n = target.size
-            return kernel((_up(n, GROUP),), (GROUP,), target, source, n)
-        gaps = _gaps(target, source)
-        kernel = None if gaps is None else self._kernel("copy", target, False)
-        if kernel is None or gaps is None:
-            return None
-        steps = *gaps.target, *gaps.source
-        return kernel(gaps.whole, _TILE, target, source, *gaps.sizes, *steps)
+        return self._launch("copy", [target, source], is_whole)
 
-    def _kernel(self, name: str, array: Array, is_whole: bool) -> Launches | None:
-        """Return the kernel for such an array. None: the driver moves it, which moves nothing with
-        gaps."""
-        nbytes = array.dtype.itemsize
-        if array.offset % nbytes or nbytes not in _WORDS:
+    def _launch(
+        self, name: str, arrays: Sequence[Array], is_whole: bool, element: HostArray | None = None
+    ) -> Handle | None:
+        if is_whole and self._engine.recorder() is None:
             return None
-        if is_whole and (array.size * nbytes > SHORT_BYTES or not self._is_recorded()):
+        nbytes = arrays[0].dtype.itemsize
+        if nbytes not in _WORDS or any(one.offset % nbytes for one in arrays):
             return None
+        counted = _in_one_piece(arrays[0]) if is_whole else _with_gaps(arrays)
+        if counted is None:
+            return None
+        size, numbers = counted
+        local: Sizes = (GROUP,) if is_whole else (TILE, TILE, 1)
+        values = [] if element is None else [int.from_bytes(element.tobytes(), sys.byteorder)]
+        return self._kernel(name, nbytes, is_whole)(size, local, *arrays, *values, *numbers)
+
+    def _kernel(self, name: str, nbytes: int, is_whole: bool) -> Launches:
         kernel = self.kernels.get((name, nbytes, is_whole))
         if kernel is None:
             macros = {"WORD": _WORDS[nbytes]} | ({} if is_whole else {"GAPS": 1})
-            for made in self._engine.calls.own_kernels(self._engine, "moves.cl", macros, TOUCHES):
+            for made in self._build(macros):
                 self.kernels[made.name, nbytes, is_whole] = made
             kernel = self.kernels[name, nbytes, is_whole]
         return kernel
-
-    def _is_recorded(self) -> bool:
-        recorders = self._engine.recorders
-        return bool(recorders) and get_ident() in recorders
 
 
 def _up(n: int, to: int) -> int:
     return -(-n // to) * to
 
 
-def _word(element: HostArray) -> object:
-    """Return the bytes of an element as a number."""
-    return element.view(f"u{element.dtype.itemsize}")[0]
+_Counted: TypeAlias = tuple[Sizes, list[int]]
+"""How a kernel counts elements: the size of its launch, and its numbers."""
 
 
-class Gaps(NamedTuple):
-    """How a kernel counts elements: the size of a launch in whole groups, elements along the first
-    two axes, and steps between elements along each."""
-
-    whole: tuple[int, ...]
-    sizes: tuple[int, ...]
-    target: tuple[int, ...]
-    source: tuple[int, ...]
+def _in_one_piece(array: Array) -> _Counted | None:
+    """Count elements of an array in one piece. None: it is too long."""
+    return None if array.nbytes > SHORT_BYTES else ((_up(array.size, GROUP),), [array.size])
 
 
-def _gaps(target: Array, source: Array) -> Gaps | None:
-    """Return how a kernel counts the elements of two views. None: it has too few dimensions for
-    them, or one of them goes backwards."""
-    nbytes = target.dtype.itemsize
-    rows = merged(target.shape, target.strides, source.strides)
+def _with_gaps(arrays: Sequence[Array]) -> _Counted | None:
+    """Count elements of one or two views: those along the first two axes, and the steps of each
+    view. None: they have too many axes, or one goes backwards."""
+    first, last = arrays[0], arrays[-1]
+    nbytes, rows = first.dtype.itemsize, merged(first.shape, first.strides, last.strides)
     steps = [step for _, *both in rows for step in both]
     if len(rows) > AXES or any(step % nbytes or not 0 < step <= nbytes * LARGEST for step in steps):
         return None
     rows += [(1, 0, 0)] * (AXES - len(rows))
-    x, y, z = (length for length, _, _ in rows)
-    return Gaps(
-        (_up(x, TILE), _up(y, TILE), z),
-        (x, y),
-        tuple(step // nbytes for _, step, _ in rows),
-        tuple(step // nbytes for _, _, step in rows),
-    )
+    x, y, z = (length for length, *_ in rows)
+    numbers = [x, y]
+    for view in range(len(arrays)):
+        numbers += [both[view] // nbytes for _, *both in rows]
+    return (_up(x, TILE), _up(y, TILE), z), numbers
