@@ -151,6 +151,8 @@ def test_a_driver_that_tells_nothing_of_a_kernel_without_parameters_builds_it() 
     built, asked = building.try_to_build, []
 
     def strict(context: cl.Context, device: cl.Device, text: str, words: bytes) -> Any:
+        if "kernel void none" not in text:  # a build behind the back of another test
+            return built(context, device, text, words)
         asked.append(b"-cl-kernel-arg-info" in words)
         return built(context, device, "#error assembler" if asked[-1] else text, words)
 
