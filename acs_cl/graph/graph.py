@@ -290,7 +290,7 @@ class Graph:
         """Return the loop of a replay that repeats all of the graph."""
         calls, loops = self._all_calls, tuple(self._recording.loops)
         flag, most = checked("replay(while_=)", self.engine, while_, at_most)
-        check_written("replay(while_=)", flag, self._recording.accesses(calls))
+        check_written("replay(while_=)", flag, self._recording.union_of(calls))
         return Loop(flag, most, calls, loops)
 
     @property
@@ -349,7 +349,8 @@ class Graph:
 
     def access_of(self, loop: Loop) -> Access:
         """Return the access of a loop, including its flag."""
-        return union([Access(loop.flag.spans, ()), *self._recording.accesses(loop.calls)])
+        reads, writes, _ = self._recording.union_of(loop.calls)
+        return Access((*loop.flag.spans, *reads), writes)
 
     def on_device(self, loop: Loop, most: int) -> tuple[int, Run, int] | None:
         """Launch up to `most` rounds at once, if the device can run them."""

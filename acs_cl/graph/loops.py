@@ -213,9 +213,11 @@ def checked(what: str, engine: Engine | None, flag: object, at_most: object) -> 
     return flag, most
 
 
-def check_written(what: str, flag: Array, accesses: Sequence[Access]) -> None:
-    """Refuse a body that cannot change the flag: it would not run, or run `at_most` rounds."""
-    if not any(meet(flag.spans[0], span) for access in accesses for span in access.writes):
+def check_written(what: str, flag: Array, access: Access) -> None:
+    """Refuse a body that cannot change the flag: it would not run, or run `at_most` rounds.
+    `access`: of the body."""
+    word = flag.spans[0]
+    if word not in access.writes and not any(meet(word, span) for span in access.writes):
         raise UsageError(
             f"{what}: no launch of the body writes the word that decides ({flag!r}); a loop with a "
             "known count is a Python loop over replays"

@@ -151,7 +151,7 @@ class Recorder:
         is_kept = False
         try:
             if is_whole:
-                check_written("acs.loop", loop.flag, recording.accesses(calls))
+                check_written("acs.loop", loop.flag, recording.union_of(calls))
                 recording.loops.append(loop)
                 is_kept = True
         finally:

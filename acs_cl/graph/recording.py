@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 from ..memory.array import Array
 from ..records import Access, Pair
-from .calls import Call, Recorded
+from .calls import Call, Recorded, union
 from .loops import Loop
 
 
@@ -27,9 +27,12 @@ class Recording:
         self.loops: list[Loop] = []
         """Outermost loops in program order; while recording, the loops in the innermost open
         one."""
+        self._unions: dict[range, Access] = {}
+        """What consecutive calls touch, as asked. A loop asks at each replay."""
 
     def add(self, call: Call, launches: Sequence[Recorded]) -> None:
         """Add a call behind all others."""
+        self._unions.clear()
         for array in call.arrays():
             if array.base is not None:
                 self.users.setdefault(array.base.number, set()).add(len(self.calls))
@@ -39,6 +42,7 @@ class Recording:
 
     def take_back(self, first: int) -> None:
         """Drop this call and all behind it."""
+        self._unions.clear()
         if first < len(self.places):
             del self.launches[self.places[first].start :]
         del self.calls[first:], self.places[first:]
@@ -85,6 +89,13 @@ class Recording:
     def accesses(self, calls: range) -> list[Access]:
         """Return the accesses of the launches of consecutive calls."""
         return [access for _, access in self.pairs(self.launches_of(calls))]
+
+    def union_of(self, calls: range) -> Access:
+        """Return the union of these accesses."""
+        found = self._unions.get(calls)
+        if found is None:
+            found = self._unions[calls] = union(self.accesses(calls))
+        return found
 
     def borders(self) -> set[int]:
         """Return the launches at which a loop begins or has ended."""
