@@ -1607,6 +1607,12 @@ def bind_transfer(
     whether the host can look behind it; whether the program waits; what its event keeps; and
     whether the program's memory has to be copied first. None: the transfer is not understood."""
 
+def bind_call(
+    tracked: int, args: tuple[Any, ...], host: HostArray | None, store: Reserved
+) -> tuple[str, int, tuple[Span, ...], tuple[Span, ...]] | None:
+    """Bind a command of a queue that counts with all bytes of its memory objects. Return its name,
+    the kind of its event, its reads and its writes. None: some of it is no memory."""
+
 def set_arguments(
     tracker: Tracker,
     kernel: Any,

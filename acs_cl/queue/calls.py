@@ -78,6 +78,11 @@ RECORDED = {"unmap_native": UNMAP, "enqueue_svm_free": FREE}
 """Our own functions, by name."""
 
 
+def parameters_of(name: str) -> Parameters:
+    """Return the names of a function's parameters. Empty: they are not known."""
+    return RECORDED.get(name) or COMMANDS.get(name, ())
+
+
 TRACKED = {
     name: number
     for number, name in enumerate(
@@ -95,6 +100,16 @@ TRACKED = {
     )
 }  # fmt: skip
 """Commands that the core makes launches of when they are tracked, by the core's own numbers."""
+
+KINDS: Any = cl.command_type
+_ODD = {"nd_range_kernel": "NDRANGE_KERNEL", "unmap_native": "UNMAP_MEM_OBJECT"}
+
+
+def kind_of(name: str) -> int:
+    """Return the kind of the events of a function."""
+    word = name.strip("_").removeprefix("enqueue_").removesuffix("_with_wait_list")
+    kind: int = getattr(KINDS, _ODD.get(word, word.upper()), KINDS.TASK)
+    return kind
 
 
 _MARK = _cl._enqueue_marker_with_wait_list
@@ -179,10 +194,9 @@ def marker_call() -> Call:
 def call_of(name: str, original: Original, args: tuple[object, ...]) -> Call:
     """Make a command that the core has bound, from all its arguments. None: the argument was left
     out."""
-    parameters = RECORDED.get(original.__name__) or COMMANDS[original.__name__]
     given = {
         parameter: value
-        for parameter, value in zip(parameters, args, strict=True)
+        for parameter, value in zip(parameters_of(original.__name__), args, strict=True)
         if parameter not in ("queue", "wait_for") and value is not None
     }
     if "is_blocking" in given:

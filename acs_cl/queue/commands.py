@@ -21,19 +21,29 @@ import numpy as np
 import pyopencl as cl
 
 from .. import core
-from ..access.arguments import ADDRESS_SPACE, ALL, Resolved
+from ..access.arguments import ALL, Resolved
 from ..devices.driver import Events, is_svm
 from ..errors import DeviceError
 from ..kernel import Kernel as OurKernel
 from ..launch.commands import KernelCommand
 from ..plans import ArgumentValues, plan_commands
 from ..program import adopted_kernel, key_of
-from ..records import Access, Command, HostArray, Protocol, Sizes, Span, interval
-from .calls import COMMANDS, TRACKED, UNMAP, Call, Given, KernelAsItIs, Original
+from ..records import Access, Command, HostArray, Protocol, Sizes, Span
+from .calls import (
+    COMMANDS,
+    KINDS,
+    TRACKED,
+    UNMAP,
+    Call,
+    Given,
+    KernelAsItIs,
+    Original,
+    kind_of,
+    parameters_of,
+)
 from .events import Ordered, QueueEvent
 from .refusals import LAUNCH, refuse, refuse_wrong
 
-KINDS: Any = cl.command_type
 EVERYTHING = Access((), ALL)
 """Of a launch that is behind everything, and before all that comes. What it reads is unknown, so
 bytes that were lost do not stop it: a plain queue would run it too."""
@@ -263,12 +273,6 @@ def memory_of(queue: TrackedQueue, memory: object) -> core.native.Memory | None:
     return core.native.memory_of(memory, queue.runtime.engine.store.reserved)
 
 
-def whole(queue: TrackedQueue, memory: object) -> Span:
-    """Return the span of all bytes of a buffer, of an image, or of SVM."""
-    found = memory_of(queue, memory)
-    return ALL[0] if found is None else found.span
-
-
 def host_array(host: Any) -> HostArray:
     """Return the bytes of a Python object, as they lie in memory."""
     if isinstance(host, np.ndarray) and host.flags.forc:
@@ -278,12 +282,6 @@ def host_array(host: Any) -> HostArray:
         return np.frombuffer(memoryview(host), np.uint8)
     except Exception:  # any object may be given here, and any may refuse
         raise Unclear from None
-
-
-def host_span(host: HostArray) -> Span:
-    """Return the span of memory of the program."""
-    address, _ = host.__array_interface__["data"]
-    return interval(ADDRESS_SPACE, address, max(1, host.nbytes))
 
 
 # ---- copies and fills ----------------------------------------------------------------------------
@@ -395,20 +393,16 @@ def give_up_map(queue: TrackedQueue, mapping: Call, memory: core.native.Memory) 
     queue.submit(command, access, None, KINDS.UNMAP_MEM_OBJECT, True)
 
 
-def map_memory(
-    queue: TrackedQueue, original: Original, memory: object, given: Given, kind: int
-) -> tuple[object, ...]:
+def map_memory(queue: TrackedQueue, original: Original, **given: Any) -> tuple[object, ...]:
     """Map a buffer or an image. The program needs the driver's answer, so the call is made now."""
+    name, kind, access = bound(queue, original, given)
+    memory = memory_of(queue, given[COMMANDS[original.__name__][1]])
+    assert memory is not None, "it was bound"
     wait_for = given.pop("wait_for", None)
     is_blocking = given.pop("is_blocking", True)
-    found = memory_of(queue, memory)
-    if found is None:
-        raise Unclear
-    only_read = int(given["flags"]) == int(cl.map_flags.READ)
-    access = Access((found.span,), ()) if only_read else Access((), (found.span,))
-    command = Call("map", original, {**given, "is_blocking": False}, True)
+    command = Call(name, original, {**given, "is_blocking": False}, True)
     event = queue.submit(command, access, wait_for, kind, True)
-    return await_map(queue, command, event, found, is_blocking)
+    return await_map(queue, command, event, memory, is_blocking)
 
 
 def await_map(
@@ -443,48 +437,6 @@ MAPS = made_map, await_map, give_up_map
 """Python's parts of a map that the core launches."""
 
 
-def mapped(name: str, kind: int) -> Original:
-    """Return the command for `enqueue_map_buffer` or `enqueue_map_image`, whose memory parameters
-    have different names."""
-
-    def command(queue: TrackedQueue, original: Original, **given: Any) -> tuple[object, ...]:
-        return map_memory(queue, original, given[name], given, kind)
-
-    return command
-
-
-def svm_map(
-    queue: TrackedQueue, original: Original, is_blocking: object, flags: Any, svm: object,
-    wait_for: Events = None, size: int | None = None,
-) -> QueueEvent:  # fmt: skip
-    """Map shared memory for the host."""
-    span = whole(queue, svm)
-    access = Access((span,), ()) if int(flags) == int(cl.map_flags.READ) else Access((), (span,))
-    given = {"is_blocking": False, "flags": flags, "svm": svm, "size": size}
-    return queue.submit(
-        Call("map", original, given, True), access, wait_for, KINDS.SVM_MAP, True,
-        bool(is_blocking), svm,
-    )  # fmt: skip
-
-
-def given_up(name: str, kind: int) -> Original:
-    """Return the command that ends a map or frees shared memory, behind everything that uses it. A
-    finalizer may call the command anywhere in this thread. The object stays until then, because
-    PoCL 3.0 finds in it what to free."""
-
-    def command(
-        queue: TrackedQueue, original: Original, svm: object, wait_for: Events = None
-    ) -> QueueEvent | None:
-        access = Access((), (whole(queue, svm),))
-        call = Call(name, original, {"svm": svm}, True)
-        if queue.runtime.engine.lock.is_owned():
-            queue.deferred.append((call, access))
-            return None
-        return queue.submit(call, access, wait_for, kind, True, keeps=svm)
-
-    return command
-
-
 # ---- order ---------------------------------------------------------------------------------------
 
 
@@ -506,44 +458,54 @@ def wait_for_events(queue: TrackedQueue, original: Original, wait_for: Events = 
 # ---- everything else -----------------------------------------------------------------------------
 
 
-def between(reads: str, writes: str) -> Original:
-    """Return the handler of a command between images, buffers and the host. `reads` and `writes`
-    are names of its parameters."""
-
-    def command(queue: TrackedQueue, original: Original, **given: Any) -> QueueEvent:
-        return anything(queue, original, _spans(queue, given, reads, writes), given)
-
-    return command
-
-
-def _spans(queue: TrackedQueue, given: Given, reads: str, writes: str) -> Access:
-    spans: list[tuple[Span, ...]] = []
-    for names in (reads, writes):
-        found = []
-        for name in names.split():
-            value = given[name]
-            if name == "hostbuf":
-                found.append(host_span(host_array(value)))
-            elif name != "color":
-                found.append(whole(queue, value))
-        spans.append(tuple(found))
-    return Access(spans[0], spans[1])
+def bound(queue: TrackedQueue, original: Original, given: Given) -> tuple[str, int, Access]:
+    """Return the name of a call, the kind of its event, and its access: all bytes of the memory
+    that it names, as the core binds it."""
+    name = original.__name__
+    host = host_array(given["hostbuf"]) if "hostbuf" in given else None
+    found = core.native.bind_call(
+        TRACKED[name], tuple(map(given.get, parameters_of(name))), host,
+        queue.runtime.engine.store.reserved,
+    )  # fmt: skip
+    if found is None:
+        raise Unclear
+    return *found[:2], Access(*found[2:])
 
 
-def anything(queue: TrackedQueue, original: Original, access: Access, given: Given) -> QueueEvent:
-    """Launch any command that takes a queue and a wait list, unchanged, with its own access."""
+def call(queue: TrackedQueue, original: Original, **given: Any) -> QueueEvent:
+    """Launch a command that counts with all bytes of its memory objects."""
+    return _submit(queue, original, *bound(queue, original, given), given)
+
+
+def given_up(queue: TrackedQueue, original: Original, **given: Any) -> QueueEvent | None:
+    """End a map of shared memory or free some, behind everything that uses it. A finalizer may call
+    this anywhere in this thread. The object stays until then, because PoCL 3.0 finds in it what to
+    free."""
+    if not queue.runtime.engine.lock.is_owned():
+        return call(queue, original, **given)
+    name, _, access = bound(queue, original, given)
+    queue.deferred.append((Call(name, original, {"svm": given["svm"]}, True), access))
+    return None
+
+
+def anything(queue: TrackedQueue, original: Original, given: Given) -> QueueEvent:
+    """Launch any command that takes a queue and a wait list, as an access to all memory."""
     name = original.__name__.strip("_").removeprefix("enqueue_")
-    wait_for = given.pop("wait_for", None)
-    blocks = False
-    if "is_blocking" in COMMANDS.get(original.__name__, ()):
-        blocks = given.get("is_blocking", True)
+    queue.not_understood[name] += 1
+    return _submit(queue, original, name, kind_of(original.__name__), EVERYTHING, given)
+
+
+def _submit(
+    queue: TrackedQueue, original: Original, name: str, kind: int, access: Access, given: Given
+) -> QueueEvent:
+    """Launch a call unchanged, except that it does not block."""
+    wait_for, blocks = given.pop("wait_for", None), False
+    if "is_blocking" in parameters_of(original.__name__):
+        blocks = bool(given.get("is_blocking", True))
         given["is_blocking"] = False
-    host = given.get("hostbuf")
-    if access is EVERYTHING:
-        queue.not_understood[name] += 1
+    keeps = given.get("hostbuf", given.get("svm"))
     command = Call(name, original, given, True)
-    kind = getattr(KINDS, name.upper(), KINDS.TASK)
-    return queue.submit(command, access, wait_for, kind, True, bool(blocks), host)
+    return queue.submit(command, access, wait_for, kind, True, blocks, keeps)
 
 
 TRANSFERS = (
@@ -552,23 +514,20 @@ TRANSFERS = (
 )  # fmt: skip
 """Functions whose bytes the core knows exactly."""
 
+CALLS = (
+    "_enqueue_read_buffer_rect", "_enqueue_write_buffer_rect", "_enqueue_copy_buffer_rect",
+    "_enqueue_read_image", "_enqueue_write_image", "_enqueue_copy_image",
+    "_enqueue_copy_image_to_buffer", "_enqueue_copy_buffer_to_image", "enqueue_fill_image",
+    "_enqueue_svm_map",
+)  # fmt: skip
+"""Functions that count with all bytes of their memory objects."""
+
 HANDLERS: dict[str, Original] = {
     **dict.fromkeys(TRANSFERS, transfer),
     "enqueue_nd_range_kernel": kernel,
-    "_enqueue_read_buffer_rect": between("mem", "hostbuf"),
-    "_enqueue_write_buffer_rect": between("hostbuf", "mem"),
-    "_enqueue_copy_buffer_rect": between("src", "dst"),
-    "_enqueue_read_image": between("mem", "hostbuf"),
-    "_enqueue_write_image": between("hostbuf", "mem"),
-    "_enqueue_copy_image": between("src", "dest"),
-    "_enqueue_copy_image_to_buffer": between("src", "dest"),
-    "_enqueue_copy_buffer_to_image": between("src", "dest"),
-    "enqueue_fill_image": between("", "mem"),
-    "enqueue_map_buffer": mapped("buf", KINDS.MAP_BUFFER),
-    "enqueue_map_image": mapped("img", KINDS.MAP_IMAGE),
-    "_enqueue_svm_map": svm_map,
-    "_enqueue_svm_unmap": given_up("unmap", KINDS.SVM_UNMAP),
-    "enqueue_svm_free": given_up("free", KINDS.SVM_FREE),
+    **dict.fromkeys(CALLS, call),
+    **dict.fromkeys(("enqueue_map_buffer", "enqueue_map_image"), map_memory),
+    **dict.fromkeys(("_enqueue_svm_unmap", "enqueue_svm_free"), given_up),
     "_enqueue_marker": marker,
     "_enqueue_marker_with_wait_list": marker,
     "_enqueue_barrier": barrier,

@@ -34,7 +34,17 @@ from pyopencl import _cl
 from .. import core
 from ..devices import advice, foreign_programs
 from ..devices.driver import Events
-from .calls import COMMANDS, FREE, TRACKED, Original, Parameters, Watched, call_of, marker_call
+from .calls import (
+    COMMANDS,
+    FREE,
+    TRACKED,
+    Original,
+    Parameters,
+    Watched,
+    call_of,
+    kind_of,
+    marker_call,
+)
 from .commands import MAPS
 from .events import QueueEvent, native_error, native_events
 from .kernel_arguments import SETTERS, begin_noting, setter
@@ -123,18 +133,8 @@ def ours(queue: object) -> Any:
 def _replace_all() -> None:
     begin_noting()
     core.native.use_events((cl.Event, cl.NannyEvent, QueueEvent, cl.Event.from_int_ptr))
-    kinds = cl.command_type
-    core.native.use_kinds(
-        (
-            kinds.NDRANGE_KERNEL, kinds.READ_BUFFER, kinds.WRITE_BUFFER, kinds.COPY_BUFFER,
-            kinds.FILL_BUFFER, kinds.SVM_MEMCPY, kinds.SVM_MEMFILL, kinds.MARKER, kinds.BARRIER,
-            kinds.READ_IMAGE, kinds.WRITE_IMAGE, kinds.COPY_IMAGE, kinds.COPY_IMAGE_TO_BUFFER,
-            kinds.COPY_BUFFER_TO_IMAGE, kinds.FILL_IMAGE, kinds.READ_BUFFER_RECT,
-            kinds.WRITE_BUFFER_RECT, kinds.COPY_BUFFER_RECT, kinds.MAP_BUFFER, kinds.MAP_IMAGE,
-            kinds.UNMAP_MEM_OBJECT, kinds.SVM_MAP, kinds.SVM_UNMAP, kinds.SVM_FREE,
-        ),
-        native_error, call_of, marker_call, Watched, MAPS,
-    )  # fmt: skip
+    kinds = tuple(map(kind_of, TRACKED))
+    core.native.use_kinds(kinds, native_error, call_of, marker_call, Watched, MAPS)
     core.native.use_queues(cl.CommandQueue, seen_elsewhere)
     names = {name for name in dir(_cl) if "enqueue" in name} | {"wait_for_events"}
     for name in sorted(names):

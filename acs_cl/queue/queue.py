@@ -40,11 +40,9 @@ from ..records import Access, Command, HostArray, Span, interval
 from ..runtime import Runtime, option_names
 from . import patch, runtimes
 from .bypass import Bypass, is_free, may_begin
-from .calls import Call, Given, Original, Watched, marker_call
+from .calls import KINDS, Call, Given, Original, Watched, marker_call
 from .commands import (
-    EVERYTHING,
     HANDLERS,
-    KINDS,
     NOTHING,
     Unclear,
     anything,
@@ -297,7 +295,7 @@ class Queue(cl.CommandQueue):
                 return handler(self, original, **given)
             except Unclear:
                 pass
-        return anything(self, original, EVERYTHING, given)
+        return anything(self, original, given)
 
     def submit(
         self,

@@ -26,6 +26,22 @@ PyObject *name_of(int tracked) {
     return all[std::size_t(tracked - READ_IMAGE)];
 }
 
+// Whether the flags of a map are `map_flags.READ`.
+bool is_read_only(PyObject *flags) {
+    constexpr std::int64_t MAP_READ = 1;
+    std::int64_t found;
+    return take_number(flags, 0, found) && found == MAP_READ;
+}
+
+// Calls `visit(object, written)` for the memory objects of a call, until it returns false. Returns whether it never did.
+template <typename Visit>
+bool all_memory(const Form &form, PyObject *const *args, Visit &&visit) {
+    const bool only_read = form.flags >= 0 && is_read_only(args[form.flags]);
+    for (const auto &[at, written] : {std::pair(form.read, false), std::pair(form.written, !only_read)})
+        if (at >= 0 && !visit(args[at], written)) return false;
+    return true;
+}
+
 // What a call touches.
 struct Sides {
     nb::object known[2];  // `Memory` of its objects
@@ -37,31 +53,22 @@ struct Sides {
     // Returns false for an unusual call.
     bool bind(Tracker *self, const Form &form, PyObject *const *args) {
         if (form.blocks >= 0 && !take_truth(args[form.blocks], blocks)) return false;
-        const bool only_read = form.flags >= 0 && is_read_only(args[form.flags]);
-        for (const auto &[at, written] : {std::pair(form.read, false), std::pair(form.written, !only_read)}) {
-            if (at < 0) continue;
+        const bool are_known = all_memory(form, args, [&](PyObject *object, bool written) {
             nb::object &memory = known[written];
-            memory = known_memory(self, args[at]);
+            memory = known_memory(self, object);
             Node *node = memory.is_valid() ? memory_in(memory)->node_in(*self->table->hazards) : nullptr;
             if (!node) return false;
             nodes[touched.many] = memory_in(memory)->node;
             touched.add(node, !written, written);
-        }
-        if (form.host < 0) return true;
+            return true;
+        });
+        if (!are_known || form.host < 0) return are_known;
         const bool fills_host = form.read >= 0;
         if (!program.take(args[form.host], PyBUF_ANY_CONTIGUOUS | (fills_host ? PyBUF_WRITABLE : 0))) return false;
         NodePointer &host = nodes[touched.many] =
             self->table->hazards->node(interval_at(program.view.buf, program.view.len));
         touched.add(host.get(), !fills_host, fills_host);
         return true;
-    }
-
-private:
-    // Whether the flags of a map are `map_flags.READ`.
-    static bool is_read_only(PyObject *flags) {
-        constexpr std::int64_t MAP_READ = 1;
-        std::int64_t found;
-        return take_number(flags, 0, found) && found == MAP_READ;
     }
 };
 
@@ -191,6 +198,32 @@ PyObject *track_call(Tracker *self, int tracked, PyObject *original, PyObject *c
     if (sides.blocks) wait_here(self, launched, under_way, kept);
     if (!after(self, launched) || (sides.blocks && !pretend(self, launched.number_object))) return nullptr;
     return told(std::move(event), launched);
+}
+
+namespace {
+
+// Binds a call for Python. Returns its name, the kind of its event, and the spans that it reads and writes. `host`: the
+// program's memory, or none. Returns none if some of it is no memory.
+nb::object bind_call(int tracked, const nb::tuple &args, nb::handle host, nb::handle store) {
+    if (tracked < READ_IMAGE || tracked >= ALL_TRACKED || Py_ssize_t(nb::len(args)) != FORMS[tracked].all) return nb::none();
+    const Form &form = FORMS[tracked];
+    nb::list spans[2];  // read, written
+    const Items given(args.ptr());
+    const bool are_known = all_memory(form, given.begin(), [&](PyObject *object, bool written) {
+        const nb::object memory = memory_of(object, store);
+        if (!memory.is_none()) spans[written].append(object_of(memory_in(memory)->span));
+        return !memory.is_none();
+    });
+    Bytes program;
+    if (!are_known || (form.host >= 0 && !program.take(host.ptr(), PyBUF_ANY_CONTIGUOUS))) return nb::none();
+    if (form.host >= 0) spans[form.read >= 0].append(object_of(interval_at(program.view.buf, program.view.len)));
+    return nb::make_tuple(nb::handle(name_of(tracked)), kind_of_event(tracked), nb::tuple(spans[0]), nb::tuple(spans[1]));
+}
+
+}  // namespace
+
+void add_calls(nb::module_ &module) {
+    module.def("bind_call", bind_call, "tracked"_a, "args"_a, "host"_a.none(), "store"_a);
 }
 
 void use_maps(nb::object made, nb::object awaited, nb::object given_up) {

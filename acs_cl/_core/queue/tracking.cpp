@@ -287,6 +287,7 @@ void add_tracker(nb::module_ &module) {
                    use_maps(maps[0], maps[1], maps[2]);
                });
     add_transfers(module);
+    add_calls(module);
     add_kernels(module);
 }
 

@@ -212,6 +212,7 @@ nb::object mapped_by(PyObject *queue, const nb::object &returned, const nb::obje
 // memory that the program does not get.
 void use_maps(nb::object made, nb::object awaited, nb::object given_up);
 void add_transfers(nb::module_ &module);
+void add_calls(nb::module_ &module);
 void add_tracker(nb::module_ &module);
 void add_kernels(nb::module_ &module);
 
