@@ -20,9 +20,9 @@ from counting import calls
 
 import acs_cl as acs
 from acs_cl import core, devices, testing
-from acs_cl.access import arguments, needed
+from acs_cl.access import arguments
 from acs_cl.access.bands import Groups
-from acs_cl.access.binder import MOST_RUNS, Reached, binder, names
+from acs_cl.access.binder import MOST_RUNS, Number, Reached, binder, names, needed
 from acs_cl.access.cuts import in_runs
 from acs_cl.access.inference import from_source
 from acs_cl.access.signature import Signature
@@ -399,16 +399,31 @@ def test_nested_clamps_do_not_multiply() -> None:
     assert reached(source, "k", (8,), n=3)["x"].writes == ((0, 16, 1, 16),)
 
 
-def test_long_chains_of_numbers_take_few_rounds() -> None:
+def test_long_chains_of_numbers_take_few_steps() -> None:
     took = []
     for count in (50, 100):
         chain = "".join(f"int a{at + 1} = a{at} + 1;" for at in range(count))
         source = f"kernel void k(global int *x, int n) {{ int a0 = n; {chain} x[a{count}] = 1; }}"
+        took.append(calls(partial(from_source, source, "k", None, None)))
         outline = from_source(source, "k", None, None).outline
-        assert outline is not None
-        functions = outline["functions"]
-        took.append(calls(partial(needed.needed, functions)))  # the first time: then it is known
-        assert needed.needed(functions) == {needed.Number(1, 0, 32, "")}
+        assert needed(outline) == [Number(1, 0, 32, "")]
+    assert took[1] < 2.5 * took[0]
+
+
+def test_a_number_that_only_an_unread_variable_takes_is_not_needed() -> None:
+    source = """kernel void k(global int *x, int n, int m, int flag)
+        { int i = n, unread = m; if (n > 3) unread += flag && m; x[i] = 1; }"""
+    assert needed(from_source(source, "k", None, None).outline) == [Number(1, 0, 32, "")]
+
+
+def test_assignments_in_one_another_are_read_once() -> None:
+    took = []
+    for count in (20, 40):
+        names = [f"a{at}" for at in range(count)]
+        body = f"int {', '.join(names)}; x[{' = '.join(names)} = n] = 1;"
+        source = f"kernel void k(global int *x, int n) {{ {body} }}"
+        took.append(calls(partial(from_source, source, "k", None, None)))
+        assert reached(source, "k", (1,), n=3)["x"].writes == ((12, 4, 1, 4),)
     assert took[1] < 2.5 * took[0]
 
 

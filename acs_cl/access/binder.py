@@ -15,12 +15,12 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias
 
 from acs_cl import core
+from acs_cl.opencl_c.outlines import Outline
 
 from ..host.environment import variable
 from ..ranges import Rectangle
 from ..records import Access, NamedTuple, Sizes, Span
 from . import scalars
-from .needed import Number, needed
 from .signature import Parameter, Signature
 
 Ranges: TypeAlias = Callable[
@@ -47,6 +47,15 @@ IMAGE_BYTES = 16
 
 _NUMBERS = frozenset("bBhHiIqQfd")
 """Codes of `struct` for the numbers that the core packs."""
+
+
+class Number(NamedTuple):
+    """A number of a launch."""
+
+    parameter: int
+    offset: int  # in a structure or a vector, in bytes
+    bits: int  # negative if unsigned
+    name: str  # of a part, with that of the parameter
 
 
 class Outside(NamedTuple):
@@ -112,15 +121,16 @@ def binder(
     `ranges`: whether any are wanted. `declared`: the parameters for which the program declares
     ranges, and those that these depend on."""
     outline = signature.outline if ranges and _has_ranges(signature) else None
-    functions = None if outline is None else outline["functions"]
     parameters = [parameter_of(one) for one in signature.parameters]
     # a number of a type that the driver names differently may be anything
-    asked = () if functions is None else sorted(needed(functions))
-    found = [(one.parameter, one.offset, _code_of(parameters[one.parameter], one)) for one in asked]
+    found = [
+        (one.parameter, one.offset, _code_of(parameters[one.parameter], one))
+        for one in needed(outline)
+    ]
     numbers = [(one, 0, parameters[one][0]) for one in declared] or [one for one in found if one[2]]
     return core.native.Binder(
         parameters,
-        functions,
+        None if outline is None else outline["functions"],
         numbers[:MOST_NUMBERS],
         signature.group_size,
         tuple(more),
@@ -129,10 +139,19 @@ def binder(
 
 def names(signature: Signature, numbers: Sequence[tuple[int, int, str]]) -> list[str]:
     """Return what a kernel calls the numbers of its binder."""
-    outline = signature.outline
-    found = () if outline is None else needed(outline["functions"])
-    parts = {(one.parameter, one.offset): one.name for one in found}
+    parts = {(one.parameter, one.offset): one.name for one in needed(signature.outline)}
     return [parts.get((at, offset)) or signature.parameters[at].name for at, offset, _ in numbers]
+
+
+def needed(outline: Outline | None) -> list[Number]:
+    """Return the numbers of a launch that decide where its kernel touches memory: those that the
+    body of its outline begins with. One that is missing is any of its type."""
+    if outline is None:
+        return []
+    _, body, *_ = outline["functions"][0]
+    given = [operation[2] for operation in body if operation[0] == "new"]
+    numbers = [Number(one[1], 0, one[2], "") for one in given if one[0] == "a"]
+    return sorted(numbers + [Number(*one[1:]) for one in given if one[0] == "part"])
 
 
 def _code_of(parameter: tuple[str, str, int, int], number: Number) -> str:

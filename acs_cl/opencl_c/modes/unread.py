@@ -2,10 +2,13 @@
 
 Input: functions of an outline. Output: the same, without assignments of variables that no access,
 branch or needed variable reads. Invariant: what an assigned value does is kept, and comes once.
+
+The parameters whose variables are left are the numbers that a launch's accesses depend on.
 """
 
 from __future__ import annotations
 
+from acs_cl.opencl_c.modes.values import has_effect
 from acs_cl.opencl_c.outlines import Made
 
 _ACTS = frozenset({"r", "w", "rw", "rng", "esc", "return"})
@@ -58,10 +61,7 @@ class _Reading:
             self.note(operation[1], of)
         elif name in _SETS:
             self.visit(operation[2], operation[1])
-            if name == "post":
-                self.note(operation[1], of)
-            elif of != _NONE:
-                self.visit(operation[2], of)
+            self.note(operation[1], of)
         elif name in _LOOPS:
             self.visit(operation[2], _ALL)
             self.several(operation[3], _NONE)
@@ -71,8 +71,11 @@ class _Reading:
         elif name == "call":
             for slot, value in zip(self.functions[operation[1]][0], operation[2], strict=True):
                 self.visit(value, slot if slot >= 0 else _NONE)
-        elif name in ("if", "if met", "and", "or", "?:"):
+        elif name in ("if", "if met"):
             self.visit(operation[1], _ALL)
+            self.several(operation[2:], _NONE)
+        elif name in ("and", "or", "?:"):
+            self.visit(operation[1], _ALL if any(map(has_effect, operation[2:])) else of)
             self.several(operation[2:], of)
         elif name == "switch":
             self.visit(operation[1], _ALL)
