@@ -8,9 +8,10 @@ changed more than once is only changed by sums, and no turn is left between thes
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 
-from acs_cl.opencl_c.modes.values import NOTHING, has_effect
+from acs_cl.opencl_c.modes.values import NOTHING, has_effect, inside
 from acs_cl.opencl_c.outlines import Made
 
 from ...records import NamedTuple
@@ -36,27 +37,12 @@ class Change(NamedTuple):
 
 def assignments(operation: Made) -> dict[int, int]:
     """Count how often each variable is assigned in an operation."""
-    found: dict[int, int] = {}
-    left = [operation]
-    while left:
-        one = left.pop()
-        if one and one[0] in _ASSIGNS:
-            found[one[1]] = found.get(one[1], 0) + 1
-        left += [part for part in one if part.__class__ is list]
-    return found
+    return Counter(one[1] for one in inside(operation) if one[0] in _ASSIGNS)
 
 
 def reads(operation: Made) -> set[int]:
     """Return the variables that an operation reads."""
-    found = set()
-    left = [operation]
-    while left:
-        one = left.pop()
-        if len(one) == 2 and one[0] == "s":
-            found.add(one[1])
-        else:
-            left += [part for part in one if part.__class__ is list]
-    return found
+    return {one[1] for one in inside(operation) if one[0] == "s"}
 
 
 def sure(operation: object) -> Iterator[Made]:

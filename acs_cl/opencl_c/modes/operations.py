@@ -295,9 +295,7 @@ class _Count:
     def _forget(self, nodes: Sequence[Node]) -> None:
         """Forget the values of variables that are assigned below these nodes."""
         for node in nodes:
-            counted = node.kind == n.UNARY_OPERATOR and node.operator in n.INCREMENTS
-            assigned = node.kind == n.BINARY_OPERATOR and node.operator == n.ASSIGN
-            if counted or assigned or node.kind == n.COMPOUND_ASSIGNMENT:
+            if n.assigns(node.kind, node.operator):
                 self._assign(node.children[0], None)
             self._forget(node.children)
 

@@ -38,7 +38,7 @@ from collections.abc import Sequence
 
 from acs_cl.opencl_c.modes import bodies, calls, expressions, statements, taken, unread
 from acs_cl.opencl_c.modes.reading import ReadFunction, Reading, Unclear
-from acs_cl.opencl_c.modes.values import NOTHING, Slot, Slots, lost
+from acs_cl.opencl_c.modes.values import NOTHING, Slot, Slots, inside, lost
 from acs_cl.opencl_c.outlines import Made, Outline
 from acs_cl.opencl_c.parse import nodes as n
 from acs_cl.opencl_c.parse.nodes import Node
@@ -140,22 +140,12 @@ def _launched(index: int, node: Node, slot: Slot | None, parts: Slots | None) ->
 
 def _declared(body: Made) -> set[int]:
     """Return the variables that are declared in a body."""
-    found = set()
-    left = [body]
-    while left:
-        one = left.pop()
-        if one and one[0] == "new":
-            found.add(one[1])
-        left += [part for part in one if part.__class__ is list]
-    return found
+    return {one[1] for one in inside(body) if one[0] == "new"}
 
 
-def _touches(operation: object, functions: Sequence[ReadFunction]) -> bool:
+def _touches(body: Made, functions: Sequence[ReadFunction]) -> bool:
     """Tell whether arguments' memory may be touched, or their addresses passed on."""
-    if not isinstance(operation, list):
-        return False
-    if operation and operation[0] in _TOUCHES:
-        return True
-    if operation and operation[0] == "call" and functions[operation[1]].touches:
-        return True
-    return any(_touches(part, functions) for part in operation)
+    return any(
+        one[0] in _TOUCHES or (one[0] == "call" and functions[one[1]].touches)
+        for one in inside(body)
+    )

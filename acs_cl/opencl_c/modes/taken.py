@@ -18,11 +18,7 @@ def collect(node: Node, found: set[int], changed: set[int]) -> None:
     is_address = node.kind == n.UNARY_OPERATOR and node.operator == n.ADDRESS_OF
     if is_address or _is_array_as_pointer(node):
         _roots(node.children[0], found, True)
-    elif (
-        node.kind == n.COMPOUND_ASSIGNMENT
-        or (node.kind == n.BINARY_OPERATOR and node.operator == n.ASSIGN)
-        or (node.kind == n.UNARY_OPERATOR and node.operator in n.INCREMENTS)
-    ):
+    elif n.assigns(node.kind, node.operator):
         _roots(node.children[0], found, False)
         _roots(node.children[0], changed, True)
     for child in node.children:

@@ -75,7 +75,7 @@ class _Reading:
             self.visit(operation[1], _ALL)
             self.several(operation[2:], _NONE)
         elif name in ("and", "or", "?:"):
-            self.visit(operation[1], _ALL if any(map(has_effect, operation[2:])) else of)
+            self.visit(operation[1], _ALL if has_effect(operation[2:]) else of)
             self.several(operation[2:], of)
         elif name == "switch":
             self.visit(operation[1], _ALL)

@@ -115,16 +115,19 @@ def paired(numbers: Mapping[int, Made], slots: Slots) -> Iterator[tuple[Slot, Ma
 # ---- operations ----
 
 
-def has_effect(operation: object) -> bool:
-    """Tell whether an operation does more than return a value."""
+def inside(operation: Made) -> Iterator[Made]:
+    """Yield an operation, or a list of them, and all that it is made of, in any order."""
     left = [operation]
     while left:
         one = left.pop()
-        if isinstance(one, list) and one:
-            if one[0].__class__ is str and one[0] in _EFFECTS:
-                return True
+        if one:
+            yield one
             left += [part for part in one if part.__class__ is list]
-    return False
+
+
+def has_effect(operation: Made) -> bool:
+    """Tell whether an operation does more than return a value."""
+    return any(one[0].__class__ is str and one[0] in _EFFECTS for one in inside(operation))
 
 
 def effective(operations: Iterable[Made]) -> list[Made]:

@@ -169,6 +169,24 @@ def is_expression(kind: int) -> bool:
     return 100 <= kind < 200
 
 
+def operator_of(cursor: Cursor) -> int:
+    """Return the operator of an expression. 0: it has none."""
+    lib = clang.library().cindex.conf.lib
+    if cursor._kind_id in (BINARY_OPERATOR, COMPOUND_ASSIGNMENT):
+        return int(lib.clang_getCursorBinaryOperatorKind(cursor))
+    is_unary = cursor._kind_id == UNARY_OPERATOR
+    return int(lib.clang_getCursorUnaryOperatorKind(cursor)) if is_unary else 0
+
+
+def assigns(kind: int, operator: int) -> bool:
+    """Tell whether an expression assigns what is its first child."""
+    return (
+        kind == COMPOUND_ASSIGNMENT
+        or (kind == BINARY_OPERATOR and operator == ASSIGN)
+        or (kind == UNARY_OPERATOR and operator in INCREMENTS)
+    )
+
+
 def identity(cursor: Cursor) -> int:
     """Return the address of a declaration in the parser, the same for every cursor on it."""
     return int(cursor.data[0] or 0)
@@ -260,10 +278,8 @@ class _Converter:
             node.is_doubtful = self._is_doubtful(node, cursor, below[0])
         elif kind in (VAR_DECL, PARM_DECL):
             node.key, node.name = identity(cursor.canonical), cursor.spelling
-        elif kind in (BINARY_OPERATOR, COMPOUND_ASSIGNMENT):
-            node.operator = self.lib.clang_getCursorBinaryOperatorKind(cursor)
-        elif kind == UNARY_OPERATOR:
-            node.operator = self.lib.clang_getCursorUnaryOperatorKind(cursor)
+        elif kind in (BINARY_OPERATOR, COMPOUND_ASSIGNMENT, UNARY_OPERATOR):
+            node.operator = operator_of(cursor)
         elif kind in (CAST_EXPR, UNEXPOSED_EXPR) and node.shape == POINTER and below:
             number = node.children[-1].shape in (NUMBER, BOOL)
             node.is_null = number and self._evaluated(below[-1]) == 0
@@ -273,7 +289,7 @@ class _Converter:
         """Tell whether an expression is the one below it: a designated value (`.x = 1`), which the
         tree gives no type, or `__extension__`."""
         if node.kind == UNARY_OPERATOR:
-            return bool(self.lib.clang_getCursorUnaryOperatorKind(cursor) == EXTENSION)
+            return operator_of(cursor) == EXTENSION
         return node.kind == UNEXPOSED_EXPR and node.shape == VOID
 
     @staticmethod
@@ -454,7 +470,7 @@ class _Converter:
         if node.kind == PAREN_EXPR:
             return node.children[0].shape == POINTER
         if node.kind == UNARY_OPERATOR:
-            return self.lib.clang_getCursorUnaryOperatorKind(cursor) in INCREMENTS
+            return operator_of(cursor) in INCREMENTS
         return node.kind in _DECAYED
 
     def _decay(self, node: Node, spelled: Type) -> None:

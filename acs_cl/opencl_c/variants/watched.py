@@ -107,7 +107,6 @@ class _Watch:
         self._unit = unit
         self._data = unit.data
         self._collect = clang.library().collect
-        self._lib = clang.library().cindex.conf.lib
         self._edits: Edits = []
         """In the order of their adding. At one place, the outer edit comes first if both begin
         there, the inner one if both end there."""
@@ -189,16 +188,10 @@ class _Watch:
     def _moved(self, cursor: Cursor) -> set[int]:
         """Return the variables that a body assigns, or whose address it takes."""
         found: set[int] = set()
-        kind = cursor._kind_id
+        kind, operator = cursor._kind_id, n.operator_of(cursor)
         below = self._collect(cursor)
-        lib = self._lib
-        if (
-            kind == n.COMPOUND_ASSIGNMENT
-            or (kind == n.BINARY_OPERATOR
-                and lib.clang_getCursorBinaryOperatorKind(cursor) == n.ASSIGN)
-            or (kind == n.UNARY_OPERATOR
-                and lib.clang_getCursorUnaryOperatorKind(cursor) in {*n.INCREMENTS, n.ADDRESS_OF})
-        ):  # fmt: skip
+        is_address = kind == n.UNARY_OPERATOR and operator == n.ADDRESS_OF
+        if is_address or n.assigns(kind, operator):
             found |= self._named(below[0])
         for child in below:
             found |= self._moved(child)
@@ -210,8 +203,7 @@ class _Watch:
         if kind == n.DECL_REF_EXPR:
             return {n.identity(place.referenced)} if place.referenced is not None else set()
         lead = {n.ARRAY_SUBSCRIPT_EXPR, n.MEMBER_REF_EXPR, n.COMPOUND_LITERAL}
-        operator = self._lib.clang_getCursorUnaryOperatorKind
-        is_dereferenced = kind == n.UNARY_OPERATOR and operator(place) == n.DEREFERENCE
+        is_dereferenced = kind == n.UNARY_OPERATOR and n.operator_of(place) == n.DEREFERENCE
         if kind in lead or is_dereferenced or _is_arrow(place, below):
             return set()
         return set().union(*(self._named(child) for child in below))
@@ -241,7 +233,7 @@ class _Watch:
             self._unary(cursor, how, part)
         elif kind in (n.BINARY_OPERATOR, n.COMPOUND_ASSIGNMENT):
             left, right = self._collect(cursor)
-            assigns = self._lib.clang_getCursorBinaryOperatorKind(cursor) == n.ASSIGN
+            assigns = n.operator_of(cursor) == n.ASSIGN
             self._look(left, "rw" if kind == n.COMPOUND_ASSIGNMENT else "w" if assigns else "r")
             self._look(right, "r")
         elif kind == n.CALL_EXPR:
@@ -308,7 +300,7 @@ class _Watch:
         return f" + {part.offset}, {part.bytes}, {rest}) - {part.offset}"
 
     def _unary(self, cursor: Cursor, how: str, part: Part | None) -> None:
-        operator = self._lib.clang_getCursorUnaryOperatorKind(cursor)
+        operator = n.operator_of(cursor)
         child = self._collect(cursor)[0]
         if operator == n.DEREFERENCE:
             is_place = n.shape_of(cursor.type) != n.ARRAY
@@ -458,7 +450,7 @@ class _Watch:
             if kind == n.DECL_REF_EXPR:
                 return self._side_of(pointer.referenced)
             if kind == n.BINARY_OPERATOR:
-                if self._lib.clang_getCursorBinaryOperatorKind(pointer) not in _SUMS:
+                if n.operator_of(pointer) not in _SUMS:
                     return -1
                 below = [one for one in below if pointer_of(one.type) is not None]
             elif kind not in (n.PAREN_EXPR, n.UNEXPOSED_EXPR, n.CAST_EXPR):
@@ -539,13 +531,7 @@ def _holds_pointers(spelled: Type) -> bool:
 
 def _is_steady(cursor: Cursor) -> bool:
     """Tell whether an expression may be evaluated twice."""
-    library = clang.library()
     kind = cursor._kind_id
-    if kind in (n.CALL_EXPR, n.COMPOUND_ASSIGNMENT, n.STATEMENT_EXPRESSION):
+    if kind in (n.CALL_EXPR, n.STATEMENT_EXPRESSION) or n.assigns(kind, n.operator_of(cursor)):
         return False
-    lib = library.cindex.conf.lib
-    if kind == n.UNARY_OPERATOR and lib.clang_getCursorUnaryOperatorKind(cursor) in n.INCREMENTS:
-        return False
-    if kind == n.BINARY_OPERATOR and lib.clang_getCursorBinaryOperatorKind(cursor) == n.ASSIGN:
-        return False
-    return all(_is_steady(child) for child in library.collect(cursor))
+    return all(_is_steady(child) for child in clang.library().collect(cursor))
