@@ -11,7 +11,7 @@ changed after they are made.
 from __future__ import annotations
 
 from collections import _tuplegetter  # type: ignore[attr-defined]
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from types import CodeType, FunctionType
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -171,6 +171,10 @@ class Access(NamedTuple):
     reads: tuple[Span, ...]
     writes: tuple[Span, ...]
     overwrites: tuple[Span, ...] = ()
+
+    def moved(self, to: Callable[[Span], Span]) -> Access:
+        """Return the access after each of its spans has moved."""
+        return Access(*(tuple(map(to, spans)) for spans in self))
 
 
 class Command(Protocol):

@@ -183,7 +183,7 @@ class Batch:
         if isinstance(one, Entry):
             return one
         memory, access = self._checker.memory, one.access
-        placed = Access(*(tuple(map(self._placed, some)) for some in (access.reads, access.writes)))
+        placed = access.moved(self._placed)
         return Entry(*one, memory.read(access), memory.intervals(access.writes), placed)
 
     def look_up(self) -> None:

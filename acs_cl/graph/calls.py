@@ -149,8 +149,7 @@ class Move(NamedTuple):
 
     def access(self, access: Access) -> Access:
         """Return the access after the move."""
-        reads, writes, overwrites = (tuple(map(self._span, spans)) for spans in access)
-        return Access(reads, writes, overwrites)
+        return access.moved(self._span)
 
     def _span(self, span: Span) -> Span:
         if span.base != self.base:

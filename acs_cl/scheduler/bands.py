@@ -119,19 +119,15 @@ def alike(one: Cuts, other: Cuts, access: Access, new: Access) -> bool:
     moves: dict[int, tuple[int, int]] = {}
     pairs = [*zip((*access.reads, *access.writes), (*new.reads, *new.writes), strict=False)]
     for old, moved in pairs:
-        to = moved.base, moved.start - old.start
-        if moves.setdefault(old.base, to) != to:
+        move = moved.base, moved.start - old.start
+        if moves.setdefault(old.base, move) != move:
             return False
-    return all(
-        first._replace(access=_moved(first.access, moves)) == second
-        for first, second in zip(one.bands, other.bands, strict=True)
-    )
 
-
-def _moved(access: Access, moves: dict[int, tuple[int, int]]) -> Access:
-    def of(span: Span) -> Span:
+    def to(span: Span) -> Span:
         base, by = moves.get(span.base, (span.base, 0))
         return span._replace(base=base, start=span.start + by)
 
-    reads, writes, overwrites = (tuple(map(of, spans)) for spans in access)
-    return Access(reads, writes, overwrites)
+    return all(
+        first._replace(access=first.access.moved(to)) == second
+        for first, second in zip(one.bands, other.bands, strict=True)
+    )

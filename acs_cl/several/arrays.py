@@ -174,11 +174,7 @@ class ArrayEngine(Engine):
         """Return the access with the base numbers of a device."""
         if not device:
             return access
-
-        def there(spans: tuple[Span, ...]) -> tuple[Span, ...]:
-            return tuple(one._replace(base=real_base(one.base, device)) for one in spans)
-
-        return Access(there(access.reads), there(access.writes), there(access.overwrites))
+        return access.moved(lambda one: one._replace(base=real_base(one.base, device)))
 
     def all_spans(self) -> list[Span]:
         """Return all bytes that were written."""
