@@ -567,7 +567,7 @@ private:
         while (many_of_last != turning.many() && turning.has_turns) {
             const std::ptrdiff_t many = many_of_last = turning.many();
             state_ = before;
-            forget_turns(turning);
+            forget_changed(turning);
             top = many ? counting(turning) : op.is_first ? state_ : decide(op.parts[0], op.is_met).yes;
         }
         if (op.loop >= 0) {
@@ -589,7 +589,7 @@ private:
         }
         depth_--;
         state_ = before;
-        forget_turns(turning);
+        forget_changed(turning);
         for (std::size_t at = 0; at < op.counters.size(); at++)
             if (turning.counted[at].is_followed) state_->slots[op.counters[at].slot] = left(turning, at);
         return {};
@@ -602,13 +602,9 @@ private:
         for (std::size_t at = 3; at < op.parts.size(); at++) forget_turns_of(op.parts[at]);
         const std::size_t many = returns_.back().size();
         learning_++;
-        std::vector<Assigned> others;
-        for (const Assigned &one : op.assigned) {
-            const bool counts = turning.follows(one.slot);
-            if (!counts) others.push_back(one);
-            else state_->slots[one.slot] = one.type ? Value::number(any_of(one.type)) : Value();
-        }
-        forget(others, "a pointer that a loop changes");
+        for (const Assigned &one : op.assigned)
+            if (turning.follows(one.slot)) state_->slots[one.slot] = one.type ? Value::number(any_of(one.type)) : Value();
+        forget_changed(turning);
         entries_.push_back(*state_);
         block(op.parts[1].parts);
         entries_.pop_back();
@@ -640,11 +636,11 @@ private:
     }
 
     // Forgets what the turns of a loop change, but for its counters.
-    void forget_turns(const Turning &turning) {
+    void forget_changed(const Turning &turning, const char *why = "a pointer that a loop changes") {
         std::vector<Assigned> others;
         for (const Assigned &one : turning.op.assigned)
             if (!turning.follows(one.slot)) others.push_back(one);
-        forget(others, "a pointer that a loop changes");
+        forget(others, why);
     }
 
     // Returns the state at the top of a turn. A counter is what it was before the loop, and as much more as the turns
@@ -857,10 +853,7 @@ private:
 
     // Goes on to the step of a loop, where nothing is known of what its body changes but its counters.
     void end_turn(const Turning &turning) {
-        std::vector<Assigned> others;
-        for (const Assigned &one : turning.op.assigned)
-            if (!turning.follows(one.slot)) others.push_back(one);
-        forget(others, "");
+        forget_changed(turning, "");
         for (std::size_t at = 0; at < turning.counted.size(); at++) {
             const Counter &counter = turning.op.counters[at];
             const Turning::Counted &one = turning.counted[at];
