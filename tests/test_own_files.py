@@ -135,10 +135,10 @@ def test_a_damaged_record_counts_as_none_whoever_reads_it(
     links.keep(device, device, Link(1.0, 1.0))
     files.keep("links", "file", 1, {"us": 1})
     assert links.links_of([device, device])[0][1] == Link(1.0, 1.0)
-    assert files.record("links", "file", 1) == {"format": 1, "us": 1}
+    assert files.kept("links", "file", 1, dict) == {"format": 1, "us": 1}
     for file in (folder.parent / "links").iterdir():
         file.write_text(text)
-    found = files.record("links", "file", 1)
+    found = files.kept("links", "file", 1, dict)
     assert found is None or found["format"] == 1
     assert links.links_of([device, device]) == [[ASSUMED] * 2] * 2
 

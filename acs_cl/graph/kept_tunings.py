@@ -18,7 +18,7 @@ from ..devices import key
 from ..host import files
 from ..host.digest import digest
 from ..launch.commands import KernelCommand
-from ..records import Access, Command, Pair
+from ..records import Access, Command, Pair, Report
 from ..scheduler.orders import ORDERS
 from .arranging import tasks_of
 from .profile import name_of
@@ -48,8 +48,8 @@ def keep_order(device: cl.Device, launches: Sequence[Pair], order: str) -> None:
 
 def tuned_order(device: cl.Device, launches: Sequence[Pair]) -> str:
     """Return the order that is kept for a graph. Program order, if there is none."""
-    document = files.record(_ORDERS, _file_of_graph(device, launches), FORMAT) or {}
-    order = str(document.get("order"))
+    file = _file_of_graph(device, launches)
+    order = files.kept(_ORDERS, file, FORMAT, lambda found: str(found["order"]))
     return order if order in ORDERS else "first_in"
 
 
@@ -67,7 +67,7 @@ def bands_of(said: str) -> int | str | Policy:
 def as_tuned(device: cl.Device, command: Command, access: Access) -> Command:
     """Cut a launch in the way that was tuned on this device, if the library chooses the cut."""
     file = name_of(device, command, access)
-    said = _read(file) if file else ""
+    said = files.kept(_CUTS, file, FORMAT, _read) if file else None
     if not said or type(command) is not KernelCommand or command.cut is None:
         return command
     if said in WORDS:
@@ -76,14 +76,8 @@ def as_tuned(device: cl.Device, command: Command, access: Access) -> Command:
     return command._replace(cut=command.cut._replace(bands=asked(bands_of(said))))
 
 
-def _read(file: str) -> str:
-    """Read the kept cut. Empty: there is none."""
-    document = files.record(_CUTS, file, FORMAT)
-    if document is None:
-        return ""
-    try:
-        said = str(document["bands"])
-        asked(bands_of(said))
-    except (ValueError, KeyError, TypeError):
-        return ""
+def _read(kept: Report) -> str:
+    """Read a kept cut. Raises if it is none."""
+    said = str(kept["bands"])
+    asked(bands_of(said))
     return said

@@ -125,14 +125,8 @@ def _kept_times(engine: Engine, launches: Sequence[Pair]) -> list[float | None]:
 
 
 def _read(name: str) -> float | None:
-    document = files.record(_KIND, name, FORMAT) if name else None
-    if document is None:
-        return None
-    try:
-        us = float(document["us"])
-    except (ValueError, KeyError, TypeError, OverflowError):
-        return None
-    return us if 0 <= us < float("inf") else None
+    us = files.kept(_KIND, name, FORMAT, lambda found: float(found["us"])) if name else None
+    return us if us is not None and 0 <= us < float("inf") else None
 
 
 def name_of(device: cl.Device, command: Command, access: Access) -> str:

@@ -21,13 +21,15 @@ import contextlib
 import json
 import os
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache as memo
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from .digest import digest
 from .environment import variable
+
+Of = TypeVar("Of")
 
 _ENVIRONMENT = ("ACS_CL_CACHE", "XDG_CACHE_HOME", "HOME")  # the variables that decide the folder
 _POSIX = os.name == "posix"
@@ -95,17 +97,15 @@ def replace(kind: str, name: str, text: str) -> bool:
     return True
 
 
-def record(kind: str, name: str, form: int) -> dict[str, Any] | None:
-    """Return what `keep` wrote under a name, of any types. None: there is nothing that can be
-    believed, or it has another format than `form`."""
+def kept(kind: str, name: str, form: int, made: Callable[[dict[str, Any]], Of]) -> Of | None:
+    """Return what is made of the values that `keep` wrote under a name. None: there is nothing that
+    can be believed, it has another format than `form`, or `made` raises because of what it is."""
     text = read(kind, name)
-    if text is None:
-        return None
     try:
-        found = json.loads(text)
-    except (ValueError, RecursionError):
+        found = json.loads(text or "")
+        return made(found) if found["format"] == form else None
+    except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
         return None
-    return found if isinstance(found, dict) and found.get("format") == form else None
 
 
 def name_of(key: str) -> str:

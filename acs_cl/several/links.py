@@ -15,7 +15,6 @@ from .. import devices as there
 from ..errors import OutOfMemory
 from ..host import files
 from ..memory.blocks import Store
-from ..records import Report
 from .copies_at_once import Copier
 from .policies import ASSUMED, Link, Links
 
@@ -63,21 +62,15 @@ def measured(
 
 def keep(source: cl.Device, target: cl.Device, link: Link) -> None:
     """Keep a link for later programs."""
-    known: Report = {"key": _key(source, target), "link": list(link)}
-    files.keep(_KIND, files.name_of(known["key"]), FORMAT, known)
+    files.keep(_KIND, _name(source, target), FORMAT, {"link": list(link)})
 
 
 def _kept(source: cl.Device, target: cl.Device) -> Link | None:
-    key = _key(source, target)
-    known = files.record(_KIND, files.name_of(key), FORMAT)
-    if known is None or known.get("key") != key:
-        return None
-    try:
-        link = Link(*map(float, known["link"]))
-    except (ValueError, KeyError, TypeError, OverflowError):
-        return None
-    return link if link.latency_us >= 0 and link.bytes_per_us > 0 else None
+    name = _name(source, target)
+    link = files.kept(_KIND, name, FORMAT, lambda found: Link(*map(float, found["link"])))
+    return link if link is not None and link.latency_us >= 0 and link.bytes_per_us > 0 else None
 
 
-def _key(source: cl.Device, target: cl.Device) -> str:
-    return f"{there.key(source)} -> {there.key(target)} | PyOpenCL {cl.VERSION_TEXT}"
+def _name(source: cl.Device, target: cl.Device) -> str:
+    pair = f"{there.key(source)} -> {there.key(target)}"
+    return files.name_of(f"{pair} | PyOpenCL {cl.VERSION_TEXT}")

@@ -19,7 +19,7 @@ from acs_cl.devices.driver import CommandQueue, run, wait_for_event
 from acs_cl.devices.probe.facts import build
 from acs_cl.host import files
 
-from ...records import NamedTuple
+from ...records import NamedTuple, Report
 
 FORMAT = 1
 _KIND = "probe"
@@ -74,14 +74,12 @@ def keep(device: cl.Device, rates: Balance) -> None:
 
 def kept(device: cl.Device) -> Balance | None:
     """Return the kept rates, if they can be believed."""
-    document = files.record(_KIND, _name(device), FORMAT)
-    if document is None:
-        return None
-    try:
-        found = Balance(*(float(document[name]) for name in Balance._fields))
-    except (ValueError, KeyError, TypeError, OverflowError):
-        return None
-    return found if min(found) > 0 else None
+
+    def made(found: Report) -> Balance:
+        return Balance(*(float(found[name]) for name in Balance._fields))
+
+    rates = files.kept(_KIND, _name(device), FORMAT, made)
+    return rates if rates is not None and min(rates) > 0 else None
 
 
 def measure(device: cl.Device, context: cl.Context) -> Balance:
