@@ -103,9 +103,7 @@ def _size_of_image(reading: Reading, name: str, node: Node, image: Node) -> Made
     return [",", *given.before, found] if given.before else found
 
 
-def _computed(
-    name: str, node: Node, arguments: Sequence[Node], values: list[Made]
-) -> Made | None:
+def _computed(name: str, node: Node, arguments: Sequence[Node], values: list[Made]) -> Made | None:
     """Return the value of a function of whole numbers. None: it is not followed."""
     if not node.number or not arguments or not all(one.number for one in arguments):
         return None
