@@ -293,7 +293,7 @@ def _parameters(
     found = [
         _parameter(parameter, index, given) for index, parameter in enumerate(signature.parameters)
     ]
-    return [one for one in found if one[0]] if all(code for code, *_ in found) else None
+    return found if all(code for code, *_ in found) else None
 
 
 def _parameter(parameter: Parameter, index: int, given: ArgumentValues | None) -> _Parameter:

@@ -259,7 +259,7 @@ class Cutter:
         """Make the task of a launch."""
         plain, decision = parts_of(command)
         assert type(plain) is KernelCommand
-        return body.made(plain, decision, self._store.owns)
+        return body.task(plain, self._store.owns, decision)
 
     def patch(self, segment: Segment, index: int, launch: Pair, in_bands: InBands) -> bool:
         """Replace a launch of a segment by one with other arguments. False: it differs in more."""

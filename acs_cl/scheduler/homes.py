@@ -75,7 +75,7 @@ class Homes:
             raise Unfit(f"a {command.name} runs on a lane")
         scheduler, body = offer or self._body(command)
         try:
-            task = body.made(command, decision, self._store.owns)
+            task = body.task(command, self._store.owns, decision)
         except NeedsArena as more:
             self._schedulers.enlarge(scheduler, more.nbytes)
             raise
@@ -106,7 +106,7 @@ class Homes:
         if not self._schedulers.may_share(origin, home, other):
             return None
         try:
-            task = other.bodies[origin].made(command, decision, self._store.owns)
+            task = other.bodies[origin].task(command, self._store.owns, decision)
         except Unfit:  # the other scheduler has less local memory
             return None
         is_alike = other.limits.group == home.limits.group
@@ -159,7 +159,7 @@ class Homes:
         None: the scheduler does not have these bands, or not yet."""
         try:
             scheduler, body = self._body(command)
-            task = body.made(command, None, self._store.owns)
+            task = body.task(command, self._store.owns)
         except Unfit:
             return None
         found = task.cuts

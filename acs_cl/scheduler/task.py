@@ -101,8 +101,24 @@ class Body:
         self._pack = struct.Struct("<" + _format(function.fields, function.blob_bytes))
         self._local = any(field.kind == "local" for field in function.fields)
 
-    def task(self, command: KernelCommand, owns: Callable[[int], bool]) -> Task:
-        """Make the task of a command without a decision."""
+    def task(
+        self,
+        command: KernelCommand,
+        owns: Callable[[int], bool],
+        decision: Decision | None = None,
+    ) -> Task:
+        """Make the task of a command. A size that is decided later is at most the command's."""
+        if decision is None:
+            return self._without_decision(command, owns)
+        when = 0 if decision.when is None else _address(decision.when.place.memory, owns)
+        if decision.count is None:
+            task = self._without_decision(command, owns)
+            return task._replace(head=layout.with_when(task.head, when))
+        count = _address(decision.count.place.memory, owns)
+        head, shape, tiles = self._head(command, decision, when, count)
+        return Task(head, self._blob(command, owns), shape, tiles)
+
+    def _without_decision(self, command: KernelCommand, owns: Callable[[int], bool]) -> Task:
         key = sizes_of(command)
         found = self.heads.get(key)
         if found is None:
@@ -151,26 +167,6 @@ class Body:
         bands = bands_of(sizes, cut, shared, tile_items)
         reason = refusal([band.access for band in bands])
         return Cuts(() if reason else bands, reason, local), tiles, tile_items
-
-    def made(
-        self, command: KernelCommand, decision: Decision | None, owns: Callable[[int], bool]
-    ) -> Task:
-        """Make the task of a command, with or without a decision."""
-        if decision is None:
-            return self.task(command, owns)
-        return self.decided(command, decision, owns)
-
-    def decided(
-        self, command: KernelCommand, decision: Decision, owns: Callable[[int], bool]
-    ) -> Task:
-        """Make the task of a command with a decision: its sizes are the bounds."""
-        when = 0 if decision.when is None else _address(decision.when.place.memory, owns)
-        if decision.count is None:
-            task = self.task(command, owns)
-            return task._replace(head=layout.with_when(task.head, when))
-        count = _address(decision.count.place.memory, owns)
-        head, shape, tiles = self._head(command, decision, when, count)
-        return Task(head, self._blob(command, owns), shape, tiles)
 
     def _blob(self, command: KernelCommand, owns: Callable[[int], bool]) -> bytes:
         fields = self.function.fields
