@@ -11,20 +11,19 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 
-from acs_cl.opencl_c.modes.values import NOTHING, has_effect, inside
+from acs_cl.opencl_c.modes.values import ACCESSES, ASSIGNMENTS, NOTHING, has_effect, inside
 from acs_cl.opencl_c.outlines import Made
 
 from ...records import NamedTuple
 
 _ALWAYS = frozenset(
-    {",", "r", "w", "rw", "rng", "esc", "=", "new", "post", "+", "in", "b", "c", "cmp", "neg", "~",
-     "!", "mm", "clamp", "24", "q", "call"}
+    {*ACCESSES, *ASSIGNMENTS, ",", "+", "in", "b", "c", "cmp", "neg", "~", "!", "mm", "clamp", "24",
+     "q", "call"}
 )  # fmt: skip
 """Operations that evaluate all that they are made of, once."""
 _FIRST = frozenset({"and", "or", "?:", "if", "if met", "switch"})
 """Those that evaluate the first part, once."""
 _CHANGES = frozenset({"=", "post"})
-_ASSIGNS = "=", "new", "post"  # no set, since a list may be looked up there
 _WAYS = {"*": "*", "<<": "*", "/": "/", ">>": "/"}
 
 
@@ -37,7 +36,7 @@ class Change(NamedTuple):
 
 def assignments(operation: Made) -> dict[int, int]:
     """Count how often each variable is assigned in an operation."""
-    return Counter(one[1] for one in inside(operation) if one[0] in _ASSIGNS)
+    return Counter(one[1] for one in inside(operation) if one[0] in ASSIGNMENTS)
 
 
 def reads(operation: Made) -> set[int]:

@@ -38,12 +38,11 @@ from collections.abc import Sequence
 
 from acs_cl.opencl_c.modes import bodies, calls, expressions, statements, taken, unread
 from acs_cl.opencl_c.modes.reading import ReadFunction, Reading, Unclear
-from acs_cl.opencl_c.modes.values import NOTHING, Slot, Slots, inside, lost
+from acs_cl.opencl_c.modes.values import ACCESSES, NOTHING, Slot, Slots, inside, lost
 from acs_cl.opencl_c.outlines import Made, Outline
 from acs_cl.opencl_c.parse import nodes as n
 from acs_cl.opencl_c.parse.nodes import Node
 
-_TOUCHES = "r", "w", "rw", "rng", "esc"  # no set, since a list may be looked up there
 _MOST_BYTES = 1 << 16
 """Bytes of a structure among which a launch's numbers are told apart."""
 
@@ -146,6 +145,6 @@ def _declared(body: Made) -> set[int]:
 def _touches(body: Made, functions: Sequence[ReadFunction]) -> bool:
     """Tell whether arguments' memory may be touched, or their addresses passed on."""
     return any(
-        one[0] in _TOUCHES or (one[0] == "call" and functions[one[1]].touches)
+        one[0] in ACCESSES or (one[0] == "call" and functions[one[1]].touches)
         for one in inside(body)
     )

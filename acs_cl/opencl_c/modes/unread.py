@@ -8,13 +8,10 @@ The parameters whose variables are left are the numbers that a launch's accesses
 
 from __future__ import annotations
 
-from acs_cl.opencl_c.modes.values import has_effect
+from acs_cl.opencl_c.modes.values import ACCESSES, ASSIGNMENTS, LOOPS, has_effect
 from acs_cl.opencl_c.outlines import Made
 
-_ACTS = frozenset({"r", "w", "rw", "rng", "esc", "return"})
-_SETS = frozenset({"=", "new", "post"})
-_LOOPS = frozenset({"loop", "loop met", "do", "do met"})
-_LISTS = {"again": 1, "switch": 2, "maybe": 1, **dict.fromkeys(_LOOPS, 1)}
+_LISTS = {"again": 1, "switch": 2, "maybe": 1, **dict.fromkeys(LOOPS, 1)}
 """Where an operation lists the variables that it may assign."""
 _NOTHING: Made = [","]
 _ALL, _NONE = -1, -2
@@ -59,10 +56,10 @@ class _Reading:
             self.several(operation, of)
         elif name == "s":
             self.note(operation[1], of)
-        elif name in _SETS:
+        elif name in ASSIGNMENTS:
             self.visit(operation[2], operation[1])
             self.note(operation[1], of)
-        elif name in _LOOPS:
+        elif name in LOOPS:
             self.visit(operation[2], _ALL)
             self.several(operation[3], _NONE)
             self.visit(operation[4], _NONE)
@@ -86,7 +83,8 @@ class _Reading:
             self.several(operation[1:-1], _NONE)
             self.several(operation[1:][-1:], of)
         else:
-            self.several(operation[1:], _ALL if name in _ACTS else of)
+            is_needed = name in ACCESSES or name == "return"
+            self.several(operation[1:], _ALL if is_needed else of)
 
     def note(self, slot: int, of: int) -> None:
         if of == _ALL:
@@ -112,14 +110,14 @@ def _rewritten(operation: Made, numbers: dict[int, int]) -> Made:
         return [_rewritten(part, numbers) for part in operation]
     if name == "s":
         return ["s", numbers[operation[1]]] if operation[1] in numbers else _NOTHING
-    if name in _SETS:
+    if name in ASSIGNMENTS:
         value = _rewritten(operation[2], numbers)
         return [name, numbers[operation[1]], value] if operation[1] in numbers else value
     made = [_rewritten(part, numbers) if isinstance(part, list) else part for part in operation]
     if name in _LISTS:
         at = _LISTS[name]
         made[at] = [[numbers[slot], kind] for slot, kind in operation[at] if slot in numbers]
-    if name in _LOOPS:
+    if name in LOOPS:
         made[5] = [
             [numbers[slot], kind, _rewritten(by, numbers), how, in_step]
             for slot, kind, by, how, in_step in operation[5]

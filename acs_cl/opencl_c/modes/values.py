@@ -23,10 +23,13 @@ SIGNS = {3: "*", 4: "/", 5: "%", 6: "+", 7: "-", 8: "<<", 9: ">>", 17: "&", 18: 
 UNARY = {7: "", 8: "neg", 9: "~"}
 """Operators of one whole number. The first one changes nothing."""
 NOTHING: Made = [","]
+ACCESSES = "r", "w", "rw", "rng", "esc"
+ASSIGNMENTS = "=", "new", "post"
+LOOPS = "loop", "loop met", "do", "do met"
+"""Operations by their names. No sets, since a list may be looked up there."""
 _EFFECTS = frozenset(
-    {"r", "w", "rw", "rng", "esc", "=", "new", "post", "call", "loop", "loop met", "do", "do met",
-     "again", "switch", "case", "maybe", "return", "leave"}
-)  # fmt: skip
+    {*ACCESSES, *ASSIGNMENTS, *LOOPS, "call", "again", "switch", "case", "maybe", "return", "leave"}
+)
 
 
 # ---- places ----
