@@ -11,13 +11,13 @@ it is not defined.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 from acs_cl.opencl_c.functions.blob import measure, type_name
 from acs_cl.opencl_c.functions.edits import IDENTITY
 from acs_cl.opencl_c.functions.survey import Survey
 from acs_cl.opencl_c.functions.translated import CannotTranslate
+from acs_cl.opencl_c.modes import builtins
 from acs_cl.opencl_c.parse import nodes as n
 from acs_cl.opencl_c.parse.tokens import Tokens
 
@@ -29,8 +29,6 @@ MOST_BYTES = 48
 _BEHIND_N = [";", "acs_child", "<", "acs_children", ";", "+", "+", "acs_child", ")"]
 _PLAIN = frozenset("().+-*/%&|^~<>!?:,")
 _OF_THE_LOOP = frozenset({"acs_child", "acs_children"})
-SYNCHRONISES = re.compile(r"barrier$|(async_)?work_group_|wait_group_events$")
-"""Built-ins by which the work-items of a group wait for each other."""
 
 
 class Site(NamedTuple):
@@ -127,7 +125,7 @@ def _check(survey: Survey, reached: dict[str, set[str]], name: str) -> None:
             raise CannotTranslate("calls itself")
         if below.builtins & IDENTITY:
             raise CannotTranslate("asks who the work-item is")
-        if below.locals or any(map(SYNCHRONISES.search, below.builtins)):
+        if below.locals or any(map(builtins.meets, below.builtins)):
             raise CannotTranslate("works with other items of its group")
 
 

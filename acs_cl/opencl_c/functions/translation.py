@@ -24,6 +24,7 @@ from acs_cl.opencl_c.functions.blob import Blob, blob_of, entry
 from acs_cl.opencl_c.functions.survey import About, Survey
 from acs_cl.opencl_c.functions.translated import MARK, CannotTranslate, Function, Functions
 from acs_cl.opencl_c.kernel_files import kernel_source
+from acs_cl.opencl_c.modes.builtins import meets
 from acs_cl.opencl_c.parse import clang
 from acs_cl.opencl_c.parse.nodes import TOO_DEEP
 from acs_cl.opencl_c.parse.preprocess import IDLE_PRAGMAS, plain_unit
@@ -249,7 +250,7 @@ def _function(
 ) -> Function:  # fmt: skip
     abouts: Iterable[About] = [survey.functions[name] for name in reached[kernel]]
     builtins: set[str] = set().union(*(about.builtins for about in abouts))
-    barriers = any(spawns.SYNCHRONISES.match(name) for name in builtins)
+    barriers = any(map(meets, builtins))
     group = clang.required_group(survey.functions[kernel].definition)
     has_local = local_bytes[kernel] > 0 or any(field.kind == "local" for field in blob.fields)
     return Function(

@@ -1,8 +1,9 @@
-"""Effects of OpenCL C's built-in functions on the memory of their pointer arguments.
+"""OpenCL C's built-in functions: what they do to memory, and where work-items meet in them.
 
-Input: a function's name and the number of its arguments. Output: one of '', 'r', 'w', 'rw' for each
-argument, or None for a function that is not in the tables. Invariant: the tables only have facts of
-the specification. The caller treats any other function as reading and writing everything.
+Input: a function's name and the number of its arguments. Output: one of '', 'r', 'w', 'rw' for the
+memory of each argument, or None for a function that is not in the tables. Invariant: the tables
+only have facts of the specification. The caller treats any other function as reading and writing
+everything.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ _COPIES = re.compile(r"async_work_group_(strided_)?copy$")
 _TILE_COPIES = re.compile(r"async_work_group_copy_[23]D[23]D$")
 _SAME_POINTER = frozenset({"to_global", "to_local", "to_private"})
 _ATOMIC_LOADS = re.compile(r"atomic_load(_explicit)?$")
+_MEETINGS = re.compile(r"\w*barrier$|(?!get_)\w*(work|sub)_group_|wait_group_events$")
 
 
 def effects(name: str, count: int) -> tuple[str, ...] | None:
@@ -42,6 +44,12 @@ def effects(name: str, count: int) -> tuple[str, ...] | None:
     if _TILE_COPIES.match(name):
         return ("w", "", "r", *("",) * (count - 3))
     return None
+
+
+def meets(name: str) -> bool:
+    """Tell whether work-items of a group come together in a built-in: all of them call it, or
+    none."""
+    return bool(_MEETINGS.match(name))
 
 
 def returns_its_argument(name: str) -> bool:

@@ -6,15 +6,13 @@ Output: whether a condition decides which work-items come to such a place.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
-from acs_cl.opencl_c.modes import bodies
+from acs_cl.opencl_c.modes import bodies, builtins
 from acs_cl.opencl_c.parse import nodes as n
 from acs_cl.opencl_c.parse.nodes import Node
 
-_MEETS = re.compile(r"barrier$|(work|sub)_group_|async_work_group_|wait_group_events$")
 _LOOPS = frozenset({n.FOR, n.WHILE, n.DO})
 _OF_LOOPS = frozenset({n.BREAK, n.CONTINUE})
 _JUMPS = _OF_LOOPS | {n.RETURN_STMT}
@@ -67,7 +65,7 @@ class Meetings:
         if target is None:
             return False
         if not target.is_definition():
-            return bool(_MEETS.search(target.spelling))
+            return builtins.meets(target.spelling)
         key = n.identity(target)
         if key not in self.known:
             self.known[key] = False  # if it calls itself, there is no outline

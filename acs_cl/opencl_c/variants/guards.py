@@ -24,6 +24,7 @@ import pyopencl as cl
 
 from acs_cl.devices.facts import may_include
 from acs_cl.opencl_c import cache
+from acs_cl.opencl_c.modes import builtins
 from acs_cl.opencl_c.parse import clang
 from acs_cl.opencl_c.parse import nodes as n
 from acs_cl.opencl_c.parse.clang import CannotParse
@@ -83,11 +84,6 @@ size_t acs_get_group_linear_id(uint counted)
 """The built-ins that depend on the global size, with the count as one more argument."""
 
 _ASKING = frozenset(re.findall(r"size_t acs_(\w+)", _ANSWERS))
-
-_COLLECTIVE = re.compile(
-    r"barrier$|work_group_\w+|(intel_)?sub_group_\w+|async_work_group_\w+|wait_group_events$"
-)
-"""Built-ins that either all work-items of a group call, or none."""
 
 MOST_TOGETHER = 32
 """Most kernels of a source whose variants are built at once."""
@@ -233,7 +229,7 @@ def _all(plain: Plain) -> _Variants:
 
 def _collective(functions: dict[str, _Function]) -> str:
     names = (name for function in functions.values() for name, _ in function.calls)
-    return next((name for name in names if _COLLECTIVE.match(name)), "")
+    return next((name for name in names if builtins.meets(name)), "")
 
 
 def reached(unit: clang.Unit, kernel: str) -> dict[str, _Function]:
