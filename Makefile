@@ -191,7 +191,7 @@ BUNDLE := build/bundle
 bundle: stamp
 	rm -rf $(BUNDLE)
 	mkdir -p $(BUNDLE)
-	$(BUNDLE_PYTHON) -m pip --disable-pip-version-check wheel --quiet --no-deps --wheel-dir $(BUNDLE) .
+	$(PYTHON) packaging/profiled.py $(BUNDLE_PYTHON) $(BUNDLE)
 	cp build/stamp $(BUNDLE)
 	ls $(BUNDLE)
 BUNDLE_PYTHON ?= $(PYTHON)

@@ -56,6 +56,9 @@ UPLOAD_BYTES: Final[int]
 SOURCES: Final[str]
 """Digest of the sources that the module was built from."""
 
+IS_PROFILED: Final[bool]
+"""Whether its code is laid out by how programs ran, as that of a wheel."""
+
 # ---- views ------------------------------------------------------------------------------------
 
 def index_view(index: object, shape: Sizes, strides: Sizes) -> tuple[Sizes, Sizes, int] | None:

@@ -10,7 +10,7 @@ import sys
 import threading
 from pathlib import Path
 
-INTERFACE = 129
+INTERFACE = 130
 """The version of the border that these sources expect."""
 
 _INSTALL = (
@@ -49,8 +49,9 @@ if _found != INTERFACE:
     )
     raise ImportError(f"the native core of acs_cl {what}: {_advice()}", name="acs_cl._core")
 
-ABOUT = f"native, {native.SOURCES[:12]}"
-"""What reports say about it: the beginning of the digest of its sources."""
+ABOUT = f"native, {native.SOURCES[:12]}{', profiled' if native.IS_PROFILED else ''}"
+"""What reports say about it: the beginning of the digest of its sources, and whether it is laid out
+by how programs ran, as that of a wheel."""
 
 
 def use_this_thread() -> None:

@@ -28,6 +28,7 @@ OF_OTHERS = {
         "MOST_ROWS",
         "UPLOAD_BYTES",
         "SOURCES",
+        "IS_PROFILED",
         "STEPS",
         "Caller",
         "Command",

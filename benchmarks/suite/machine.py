@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pyopencl as cl
 
-from acs_cl import __version__, devices
+from acs_cl import __version__, core, devices
 from acs_cl.benchmarks.suite.provenance import sources
 from acs_cl.benchmarks.suite.statistics import quantile
 
@@ -44,6 +44,7 @@ def processor() -> dict[str, Any]:
         "python": platform.python_version(),
         "numpy": np.__version__,
         "acs_cl": __version__,
+        "core": core.ABOUT,
         "commit": found.commit,
         "sources": found.digest,
         "date": datetime.now(timezone.utc).date().isoformat(),

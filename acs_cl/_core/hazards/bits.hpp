@@ -10,8 +10,10 @@
 #include <intrin.h>
 #endif
 
-// Compiled twice: for the registers that every x86 has, and for wide ones if the machine has them.
-#if defined(__x86_64__) && defined(__gnu_linux__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+// Compiled twice: for the registers that every x86 has, and for wide ones if the machine has them. What chooses runs
+// before a sanitizer or a counter of branches can.
+#if defined(__x86_64__) && defined(__gnu_linux__) && !defined(__SANITIZE_ADDRESS__) && \
+    !defined(__SANITIZE_THREAD__) && !defined(ACS_CL_COUNTS)
 #define ACS_CL_WIDE __attribute__((target_clones("avx2", "default")))
 #else
 #define ACS_CL_WIDE

@@ -147,9 +147,14 @@ NB_MODULE(_core, module) {
     const char *names[KINDS] = {"RAW", "WAR", "WAW", "reuse", "any"};
     for (int kind = 0; kind < KINDS; kind++) kinds[kind] = PyUnicode_InternFromString(names[kind]);
 
-    module.attr("INTERFACE") = 129;  // as acs_cl/core.py expects it
+    module.attr("INTERFACE") = 130;  // as acs_cl/core.py expects it
     module.attr("UPLOAD_BYTES") = UPLOAD_BYTES;
     module.attr("SOURCES") = ACS_CL_SOURCES;  // the digest that CMake made of them
+#ifdef ACS_CL_PROFILED
+    module.attr("IS_PROFILED") = true;
+#else
+    module.attr("IS_PROFILED") = false;
+#endif
 
     nb::register_exception_translator([](const std::exception_ptr &error, void *) {
         try {
