@@ -149,7 +149,7 @@ def fill(engine: Engine, array: Array, value: object) -> Handle:
     handle = None if moves is None else moves.fill(array, element, is_whole)
     if handle is not None:
         return handle
-    if is_whole:
+    if is_whole and not array.offset % array.dtype.itemsize:  # elsewhere drivers refuse a pattern
         return _move(engine, "fill", array, element)
     single = engine.new_array((1,), array.dtype)
     write(engine, single, element, True)

@@ -6,6 +6,7 @@ import gc
 import random
 import weakref
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -186,3 +187,32 @@ def test_the_kernels_of_moves_keep_no_runtime_alive(device: cl.Device) -> None:
         assert used()() is None
     finally:
         gc.enable()
+
+
+@pytest.mark.parametrize("memory", ["svm", "buffers"])
+@pytest.mark.parametrize("dtype", ["u2", "f4", "f8", "c16", "V32"])
+def test_fills_begin_anywhere(device: cl.Device, dtype: str, memory: str) -> None:
+    """A driver repeats a pattern only from a multiple of its size on, and refused others."""
+    wanted = np.frombuffer(bytes(range(1, 1 + np.dtype(dtype).itemsize)), dtype)
+    with acs.Runtime(device, backend="lanes", memory=memory) as rt:
+        for many in (2, SHORT_BYTES):
+            nbytes = many * wanted.itemsize
+            x = rt.zeros(nbytes + 2, "u1")
+            view = x[1:-1].view(dtype)
+            with rt.record() as graph:
+                view.fill(wanted[0])
+            expected = np.pad(np.frombuffer(wanted.tobytes() * many, "u1"), 1)
+            for fill in (partial(view.fill, wanted[0]), graph.replay):
+                x.set(0)
+                fill()
+                assert (x.get() == expected).all()
+
+
+def test_a_move_may_have_more_elements_than_a_kernel_counts(device: cl.Device) -> None:
+    """They were refused, as numbers that a uint cannot hold."""
+    with acs.Runtime(device, backend="lanes") as rt:
+        x = rt.zeros(2, "u1")
+        long = x.view_at(0, (2**32,), (2,), x.dtype)  # no such memory is there, and nothing runs
+        with rt.record() as graph:
+            long.fill(1)
+        assert len(graph) == 2

@@ -113,11 +113,13 @@ def _in_one_piece(array: Array) -> _Counted | None:
 
 def _with_gaps(arrays: Sequence[Array]) -> _Counted | None:
     """Count elements of one or two views: those along the first two axes, and the steps of each
-    view. None: they have too many axes, or one goes backwards."""
+    view. None: they have too many axes or elements, or one goes backwards."""
     first, last = arrays[0], arrays[-1]
     nbytes, rows = first.dtype.itemsize, merged(first.shape, first.strides, last.strides)
     steps = [step for _, *both in rows for step in both]
     if len(rows) > AXES or any(step % nbytes or not 0 < step <= nbytes * LARGEST for step in steps):
+        return None
+    if any(length > LARGEST for length, *_ in rows):
         return None
     rows += [(1, 0, 0)] * (AXES - len(rows))
     x, y, z = (length for length, *_ in rows)
