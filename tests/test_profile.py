@@ -26,6 +26,7 @@ from acs_cl.opencl_c.parse import clang
 from acs_cl.records import Access, Span
 from acs_cl.several.engine import SeveralEngine
 from acs_cl.several.model import Parcel
+from acs_cl.testing.changing import changed
 
 SOURCE = """
 kernel void heavy(global const float *x, global float *y, int rounds)
@@ -278,6 +279,31 @@ def test_arrays_have_their_contents_back_whatever_signals_come(rt: acs.Runtime, 
     values = x.get()
     assert (values[:half] == 1).all()
     assert (values[half:] == (1 + half) % 256).all()
+
+
+def test_a_kernel_that_a_profile_left_ends_before_arrays_get_contents_back(
+    rt: acs.Runtime,
+) -> None:
+    """Ctrl-C ends the wait for a kernel, not the kernel. It wrote what had just been put back."""
+    prog, x = rt.build(SOURCE), rt.array(np.arange(64), "f4")
+    with rt.record() as graph:
+        prog.add((64,), None, x)
+    graph.replay().wait()
+    gate, enqueue = cl.UserEvent(rt.context), KernelCommand.enqueue
+
+    def begins_later(command: KernelCommand, queue: cl.CommandQueue, wait_for: Any) -> Any:
+        event = enqueue(command, queue, [gate])
+        later.start()
+        signal.raise_signal(signal.SIGINT)
+        return event
+
+    later = threading.Timer(0.05, gate.set_status, [cl.command_execution_status.COMPLETE])
+    with changed(KernelCommand, "enqueue", begins_later), pytest.raises(KeyboardInterrupt):
+        graph.profile(fresh=True)
+    later.join()
+    assert (x.get() == np.arange(64) + 1).all()
+    graph.replay()
+    assert (x.get() == np.arange(64) + 2).all()
 
 
 def test_threads_launch_while_one_profiles(rt: acs.Runtime) -> None:

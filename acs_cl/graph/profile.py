@@ -23,7 +23,7 @@ from ..devices.probe.balance import balance
 from ..devices.probe.balance import kept as kept_balance
 from ..host import files
 from ..host.digest import digest
-from ..launch.commands import KernelCommand
+from ..launch.commands import HostCommand, KernelCommand
 from ..records import Access, Command, HostArray, Pair
 from .contents import Contents
 from .costs import Profile, bytes_of, profile_of
@@ -103,8 +103,17 @@ def _alone_us(
         engine.come_to_rest()
         event = made.enqueue(queue, None)
         queue.flush()
-        wait_for_event(event)
+        try:
+            wait_for_event(event)
+        except BaseException:  # a signal: whoever uses this memory next has to wait for the kernel
+            task = HostCommand(command.name, _nothing, (), (), "measured by a profile")
+            engine.launch(task, access, [event])
+            raise
     return float(event.profile.end - event.profile.start) / 1e3
+
+
+def _nothing() -> None:
+    """Do nothing, behind a kernel."""
 
 
 # ---- on disk -------------------------------------------------------------------------------------
