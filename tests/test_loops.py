@@ -187,6 +187,32 @@ def test_update_and_swap_reach_the_rounds_of_later_loops(
     assert x.get().tolist() == [9]
 
 
+@pytest.mark.parametrize("function", ["swap", "_change"])
+def test_ctrl_c_in_a_swap_leaves_the_old_arrays_or_the_new_ones(
+    rt: acs.Runtime, prog: acs.Program, function: str
+) -> None:
+    """Calls had the new word, and the loop the old one."""
+    x, words = rt.zeros(1, "u4"), [rt.zeros(1, "u4"), rt.zeros(1, "u4")]
+    with rt.record() as graph:
+        words[0].fill(1)
+        with acs.loop(words[0], at_most=50):
+            prog.count((1,), None, x)
+            prog.below((1,), None, x, words[0], 3)
+    for turn in itertools.count(1):
+        with interrupted(function, turn) as turns, contextlib.suppress(KeyboardInterrupt):
+            graph.swap(*words)
+        has_come = len(turns) < turn
+        x.fill(0)
+        graph.replay()
+        assert x.get() == 3
+        with contextlib.suppress(acs.UsageError):  # it may have been swapped
+            graph.swap(*words)
+            assert not has_come
+        graph.swap(*reversed(words))
+        if has_come:
+            break
+
+
 # ---- loops in a recording ------------------------------------------------------------------------
 
 

@@ -97,7 +97,7 @@ class Graph:
 
     __slots__ = (
         "__weakref__", "_has_all", "_lock", "_order", "_pieces", "_profile", "_recorder",
-        "_recording", "_state", "_thread", "_trial", "_tunes", "arrays", "engine", "making",
+        "_recording", "_state", "_thread", "_trial", "_tunes", "engine", "making",
     )  # fmt: skip
 
     if not TYPE_CHECKING:  # a type checker would take any name then
@@ -111,8 +111,6 @@ class Graph:
         self.making = core.native.Lock()
         """Held while the library makes calls in order to record them, as a `Recorder` does."""
         self._state = "not recorded yet"
-        self.arrays: Mapping[str, Array] = {}
-        """The named arrays of a graph that was loaded. Swaps move them along."""
         self._recording = Recording()
         self._pieces = Pieces(engine, self._recording, {})
         self._order = engine.options.order
@@ -127,6 +125,15 @@ class Graph:
 
     def __len__(self) -> int:
         return len(self._recording.launches)
+
+    @property
+    def arrays(self) -> Mapping[str, Array]:
+        """Return the named arrays of a graph that was loaded. Swaps move them along."""
+        return self._recording.named
+
+    @arrays.setter
+    def arrays(self, named: Mapping[str, Array]) -> None:
+        self._recording.named = named
 
     @property
     def pieces(self) -> tuple[Piece, ...]:
@@ -659,16 +666,19 @@ class Graph:
             named = {name: new if one is old else change(one) for name, one in self.arrays.items()}
             # a shift of all that uses a base keeps their hazards, but `to` may be in use already
             meets = base is not to and bool(recording.users.get(to.number))
-            self._change(changed, Move(base.number, to.number, by), meets)
-            self._recording.loops, self.arrays = loops, named
-            used = recording.users.pop(base.number)  # pop first: both may be one base
-            recording.users.setdefault(to.number, set()).update(used)
+            moved = recording.moved(base.number, to.number, loops, named)
+            self._change(changed, Move(base.number, to.number, by), meets, moved)
 
     def _change(
-        self, calls: dict[int, Call], move: Move | None = None, meets: bool = False
+        self,
+        calls: dict[int, Call],
+        move: Move | None = None,
+        meets: bool = False,
+        moved: Recording | None = None,
     ) -> None:
         """Make calls again, with other arguments. `move`: what it does to their accesses. Their
-        hazards stay, unless a call `meets` memory that is used already."""
+        hazards stay, unless a call `meets` memory that is used already. `moved`: the recording, but
+        for the calls: one step changes all of it, whatever signals come."""
         engine, here, before = self.engine, threading.get_ident(), self._recording
         recorder = Recorder(self, before, self.making)
         made: dict[int, list[Recorded]] = {}
@@ -688,7 +698,7 @@ class Graph:
             for old, new in zip(before.of_call(number), several, strict=True)
         )
         owns = any(calls[number].owned or before.calls[number].owned for number in calls)
-        self._recording = before.changed(calls, made)
+        self._recording = (moved or before).changed(calls, made)
         try:
             if meets or owns or not alike:
                 self._profile = None
@@ -715,8 +725,9 @@ class Graph:
             self._let_go("closed")
 
     def _let_go(self, state: str) -> None:
-        self._state = state
+        self._state, named = state, self.arrays
         self._recording = Recording()
+        self.arrays = named
         self._pieces = Pieces(self.engine, self._recording, {})
         self._trial = None
 

@@ -7,6 +7,7 @@ by calls, by loops, and as pairs of command and access. Pure, except for the mem
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from copy import copy
 
 from ..memory.array import Array
 from ..records import Access, Pair
@@ -29,6 +30,8 @@ class Recording:
         one."""
         self._unions: dict[range, Access] = {}
         """What consecutive calls touch, as asked. A loop asks at each replay."""
+        self.named: Mapping[str, Array] = {}
+        """The named arrays of a graph that was loaded."""
 
     def add(self, call: Call, launches: Sequence[Recorded]) -> None:
         """Add a call behind all others."""
@@ -52,7 +55,7 @@ class Recording:
     def changed(self, calls: Mapping[int, Call], made: Mapping[int, list[Recorded]]) -> Recording:
         """Return a recording with other calls, and the launches that these make."""
         new = Recording()
-        new.users, new.loops = self.users, self.loops
+        new.users, new.loops, new.named = self.users, self.loops, self.named
         new.calls, new.places, new.launches = [*self.calls], self.places, [*self.launches]
         for number, call in calls.items():
             new.calls[number] = call
@@ -66,6 +69,16 @@ class Recording:
             several = made[number] if number in made else self.of_call(number)
             new.places.append(range(len(new.launches), len(new.launches) + len(several)))
             new.launches += several
+        return new
+
+    def moved(
+        self, base: int, to: int, loops: list[Loop], named: Mapping[str, Array]
+    ) -> Recording:
+        """Return a recording whose calls use another base, with other loops and named arrays."""
+        new = copy(self)
+        new.loops, new.named, new.users = loops, named, {**self.users}
+        used = new.users.pop(base)  # pop first: both may be one base
+        new.users[to] = used | new.users.get(to, set())
         return new
 
     # ---- parts of it ---------------------------------------------------------------------------
