@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import warnings
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import cache
 from typing import Any
 
@@ -12,6 +14,7 @@ import numpy as np
 import pyopencl as cl
 import pytest
 from check_programs import RIGHT, SOURCE, WRONG, Right, Wrong
+from ctrl_c import interrupted
 
 import acs_cl as acs
 from acs_cl.devices.build import build
@@ -205,3 +208,25 @@ def test_a_kernel_that_reads_and_writes_an_image_runs_once(
         assert (told == 3).all()
         told.base.release(queue)
         assert y.get().tolist() == [3] * 32
+
+
+@pytest.mark.parametrize("check", ["access", "access,order=1", "order=1", "uninitialised"])
+def test_ctrl_c_in_a_check_leaves_memory_as_it_was(device: cl.Device, check: str) -> None:
+    """Other arrays kept the values of a trial, and a later launch was accused."""
+    values = np.arange(64, dtype="i4")
+    with acs.Runtime(device, backend="lanes", check=check) as rt:
+        add = rt.build("kernel void add(global int *x) { x[get_global_id(0)] += 1; }").add
+        before, x, y, behind = (rt.array(values) for _ in range(4))
+        for function in ("trial", "_run"):
+            for turn in itertools.count(1):
+                with interrupted(function, turn) as turns, suppress(KeyboardInterrupt):
+                    for array in (x, y, x):
+                        add((64,), None, array)
+                    rt.finish()
+                for array, most in ((before, 0), (x, 2), (y, 1), (behind, 0)):
+                    found = array.get() - values
+                    assert (found == found[0]).all()
+                    assert 0 <= found[0] <= most
+                    array.set(values)
+                if len(turns) < turn:
+                    break

@@ -5,21 +5,23 @@ them that show a write or a read that was not declared.
 
 A trial puts other values into bytes that should not matter, and runs the launch. Two outcomes are
 equal if each byte that is declared as written is the same in both, or was left alone in both.
-Invariant: the caller of trials restores the memory afterwards (`put`).
+Invariant: the caller of trials restores the memory afterwards (`PutBack`).
 """
 
 # Long because: the memory before a launch and its outcome are read together.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import cached_property
+from collections.abc import Callable, Iterable, Sequence
+from functools import cached_property, partial
+from typing import Generic, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 import pyopencl as cl
 
 from ..access.signature import Signature
+from ..host.afterwards import Afterwards
 from ..records import NamedTuple
 from .memory import (
     Interval,
@@ -68,6 +70,20 @@ class Trial(NamedTuple):
 
     values: Values
     out: Values
+
+
+Of = TypeVar("Of")
+
+
+class PutBack(Afterwards, Generic[Of]):
+    """Gives memory its bytes back at the end of a `with` block. `values`: these bytes. None: memory
+    has them, which a block may set."""
+
+    def __init__(self, put: Callable[[Of], object], values: Of | None) -> None:
+        self._put, self.values = put, values
+
+    def _steps(self) -> Iterable[Callable[[], object]]:
+        return () if self.values is None else (partial(self._put, self.values),)
 
 
 class Case:

@@ -28,7 +28,7 @@ from .. import core
 from ..access.arguments import ADDRESS_SPACE
 from ..devices import kind as device_kind
 from ..devices.driver import CommandQueue, Events
-from ..errors import CheckError, CheckWarning, Finding
+from ..errors import CheckError, CheckWarning, Finding, UsageError
 from ..handle import Handle
 from ..host.call_sites import caller, warn_there
 from ..host.threads import on_host_task
@@ -43,7 +43,7 @@ from ..records import EVERYTHING, Access, Command, DType, Modes, NamedTuple, Rep
 from .access import Matters, judged, read, stray_read, stray_write, wrote
 from .bands import CheckedBand, parts_of
 from .bounds import Bounds
-from .case import Argument, Case, Trial, first_unwritten, note_written
+from .case import Argument, Case, PutBack, Trial, first_unwritten, note_written
 from .findings import FREED, READ, Findings, Who, finding
 from .foreign import Foreign
 from .leaks import Sites, leaks
@@ -205,6 +205,12 @@ class Checker:
             except CheckError:
                 self._spoil()
                 raise
+            except UsageError:  # the launch was refused, and never was
+                raise
+            except BaseException:  # such as Ctrl-C: nobody knows whether it was launched
+                self.mirrors.stale()
+                self._spoil()
+                raise
             finally:
                 self._total_s += perf_counter() - started - (self._plain_s - plain)
                 self._inside = 0
@@ -360,9 +366,11 @@ class Checker:
         case = Case(
             memory, reads, writes, arguments, lambda: self._run(command), signature_of(kernel)
         )
-        if self.modes.access:
-            self.findings.fail_if(self.beyond(case, kernel, command, access, who))
-        trials = self._trials(case, kernel)
+        with (back := PutBack(case.put, case.before if self.modes.access else None)):
+            if self.modes.access:
+                self.findings.fail_if(self.beyond(case, kernel, command, access, who))
+            trials = self._trials(case, kernel)
+            back.values = None
         handle = self._plain(one)
         self._settled(handle.number)
         if engine.failures.any and engine.failures.knows(handle.number):
@@ -379,17 +387,17 @@ class Checker:
         modes, kernel = self.modes, command if type(command) is KernelCommand else None
         real = Trial(case.before, case.now())
         spot = stray_write(case, (real, *trials)) if modes.access else None
-        matters = None
-        if spot is None and who.name not in self.findings.unsteady:
-            matters = stray_read(case, real, trials, modes.access, modes.uninitialised)
-            if matters is not None:
-                case.put(real.out)
-        wrong = None
-        if modes.access and kernel is not None and spot is None and matters is None:
-            parts = parts_of(self.engine, kernel, access, self._seen[token_of(kernel)])
-            if parts:
-                wrong = self._look_at_bands(case, kernel, parts, who)
-                case.put(real.out)
+        matters = wrong = None
+        with (back := PutBack(case.put, real.out)):
+            if spot is None and who.name not in self.findings.unsteady:
+                matters = stray_read(case, real, trials, modes.access, modes.uninitialised)
+            parts: Sequence[CheckedBand] = ()
+            if modes.access and kernel is not None and spot is None and matters is None:
+                parts = parts_of(self.engine, kernel, access, self._seen[token_of(kernel)])
+                if parts:
+                    wrong = self._look_at_bands(case, kernel, parts, who)
+            if matters is None and not parts:
+                back.values = None
         if modes.uninitialised:
             note_written(case, real, trials)
         self.mirrors.checked(case, real, everything=spot is not None)
@@ -454,13 +462,12 @@ class Checker:
             first = case.unwritten(several[0] if several else None)
             several = several or ([first] if first is not None else [])
         trials = []
-        try:
-            for values in several:
-                trials.append(case.trial(values))
-        except (cl.Error, ValueError):  # the real launch would be refused, too
-            trials = []
-        if several:
-            case.put(case.before)
+        with PutBack(case.put, case.before if several else None):
+            try:
+                for values in several:
+                    trials.append(case.trial(values))
+            except (cl.Error, ValueError):  # the real launch would be refused, too
+                trials = []
         return trials
 
     def _run(self, command: Command) -> cl.Event:

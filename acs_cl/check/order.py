@@ -36,7 +36,7 @@ from ..launch.decision import DecidedCommand, plain_kernel
 from ..records import EVERYTHING, Access, Command, HostArray, NamedTuple, Span
 from . import findings
 from .access import judged
-from .case import Case
+from .case import Case, PutBack
 from .findings import Where, Who, finding
 from .memory import Interval, Region, common, load_all, merged, store_all
 from .naming import arguments_of, signature_of, where
@@ -231,10 +231,11 @@ class Batch:
             return
         entries = [self._entry(one) for one in given]
         real = self._state()
-        found = self._wrong_order(entries, real) if doubtful else None
-        if found is None and strayed:
-            found = self._looked_at(entries).found
-        self._put(real)
+        checker.mirrors.stale()
+        with PutBack(self._put, real):
+            found = self._wrong_order(entries, real) if doubtful else None
+            if found is None and strayed:
+                found = self._looked_at(entries).found
         checker.mirrors.stale()
         checker.findings.fail_if(found)
 

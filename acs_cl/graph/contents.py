@@ -8,58 +8,32 @@ signal's handler raises comes behind that.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .. import core
+from ..host.afterwards import Afterwards
 from ..memory.array import Array
 from ..ranges import merged
 from ..records import HostArray, Pair
 
 if TYPE_CHECKING:
-    from types import TracebackType
-
     from ..launch.engine import Engine
 
-MOST_TRIES = 8
-"""An upload is made again so many times, if a signal's handler ends it."""
-
-
-class Contents:
+class Contents(Afterwards):
     """Gives arrays back what they had, at the end of a `with` block."""
 
     def __init__(self, engine: Engine, saved: Sequence[tuple[Array, HostArray]]) -> None:
         self._engine = engine
         self._saved = saved
-        self._raised: BaseException | None = None
 
-    def __enter__(self) -> None:
-        self._raised = None
+    def _steps(self) -> Iterator[Callable[[], object]]:
+        return (partial(part.set, values) for part, values in self._saved)
 
-    def _put_back(self) -> None:
-        """Upload all. The part of `__exit__` in which signals come only where an upload waits."""
-        for part, values in self._saved:
-            for _ in range(MOST_TRIES):
-                try:
-                    part.set(values)
-                    break
-                except BaseException as error:  # a signal's handler may raise anything
-                    self._raised = error
-
-    def _end(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        """Raise what came meanwhile, or wait for the uploads."""
-        if self._raised is not None:
-            raise self._raised
+    def _ended(self) -> None:
         self._engine.drain()
-
-    __exit__ = core.native.Leaving(_put_back, _end)
 
 
 def saved(launches: Sequence[Pair], arrays: Sequence[Array]) -> list[tuple[Array, HostArray]]:
