@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -12,8 +14,10 @@ from typing import Any
 import numpy as np
 import pyopencl as cl
 import pytest
+from ctrl_c import interrupted
 
 import acs_cl as acs
+from acs_cl import testing
 from acs_cl.emu.convert import from_timeline
 from acs_cl.emu.trace import resolved
 from acs_cl.errors import StalledError
@@ -314,3 +318,26 @@ def test_a_saved_block_is_a_trace_of_viewers_and_of_the_emulator(tmp_path: Path)
     trace, _ = from_timeline(tmp_path / "step.json", 16)
     assert [len(entry.upstream) for entry in resolved(trace).entries] == [0] * 4 + [1] * 13
     assert {entry.items for entry in trace.entries if entry.kind == "kernel"} == {16}
+
+
+@pytest.mark.parametrize("backend", ["lanes", "device"])
+@pytest.mark.parametrize("function", ["come_to_rest", "retime", "_end", "_leave"])
+def test_ctrl_c_at_an_end_of_a_block_ends_the_block(
+    device: cl.Device, scheduler: None, backend: str, function: str
+) -> None:
+    """No other block could begin, and all launches were traced from then on."""
+    with acs.Runtime(device, backend=backend) as rt:
+        count, x = rt.build(SOURCE).count, rt.zeros(64, "i4")
+        for turn in itertools.count(1):
+            with interrupted(function, turn) as turns, suppress(KeyboardInterrupt), rt.measure():
+                count((64,), None, x)
+            with rt.measure() as block:
+                count((64,), None, x)
+            assert [one.name for one in block.slices] == ["count"]
+            rt.finish()
+            before = testing.made_by_core(rt)
+            count((64,), None, x)
+            count((64,), None, x)
+            assert testing.made_by_core(rt) > before
+            if len(turns) < turn:
+                break

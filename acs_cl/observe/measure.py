@@ -21,6 +21,7 @@ from pathlib import Path
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any
 
+from .. import core
 from ..errors import UsageError
 from ..host import output
 from ..host.intervals import packed
@@ -64,6 +65,7 @@ class Measure:
         self._engine = engine
         self._trace: Trace | None = None
         self._before: Any = None
+        self._has_left = False
         self._wall_ns = 0
         self._about = About()
         self.slices: list[Slice] = []
@@ -78,31 +80,40 @@ class Measure:
         if self._trace is not None:
             raise UsageError("measure: a block is measured once")
         engine.drain()
-        with engine.lock:
-            if engine.measuring is not None:
-                raise UsageError(
-                    "measure inside measure: end the first block, or name a part by phase()"
+        try:
+            with engine.lock:
+                if engine.measuring is not None:
+                    raise UsageError(
+                        "measure inside measure: end the first block, or name a part by phase()"
+                    )
+                engine.come_to_rest()
+                engine.gather_runs()
+                engine.backend.time_tasks(True)
+                self._trace = Trace()
+                self._before = engine.tracer, engine.retime(True)
+                engine.tracer = self._trace
+                engine.measuring = self
+                self._about = About(
+                    full=engine.table.full,
+                    on_one_lane=engine.backend.lane_counts().on_one_lane,
+                    replayed=engine.counts.replayed,
                 )
-            engine.come_to_rest()
-            engine.gather_runs()
-            engine.backend.time_tasks(True)
-            self._trace = Trace()
-            self._before = engine.tracer, engine.retime(True)
-            engine.tracer = self._trace
-            engine.measuring = self
-            self._about = About(
-                full=engine.table.full,
-                on_one_lane=engine.backend.lane_counts().on_one_lane,
-                replayed=engine.counts.replayed,
-            )
-        self._began_ns = perf_counter_ns()
-        return self
+            self._began_ns = perf_counter_ns()
+            return self  # from here on `__exit__` hears of a signal
+        except BaseException:
+            self._give_up()
+            raise
 
-    def __exit__(self, kind: object, error: object, trace: object) -> None:
+    def _ends(self) -> None:
+        """Leave the block at the next wait for all, in case a signal comes before `_end`."""
+        self._engine.leave_measure = self._leave
+
+    def _end(self, kind: object, error: object, trace: object) -> None:
         engine, mine = self._engine, self._trace
         assert mine is not None
-        mine.called()
         try:
+            engine.leave_measure = None
+            mine.called()
             engine.drain()
             mine.waited()
             self._wall_ns = perf_counter_ns() - self._began_ns
@@ -115,10 +126,8 @@ class Measure:
                 }
                 self._about = self._known(self._about, kernels)
                 self._leave()
-        except BaseException:  # what still runs uses the queues that keep times
-            with engine.lock:
-                engine.tracer, engine.measuring = self._before[0], None
-                engine.leave_measure = self._leave
+        except BaseException:
+            self._give_up()
             raise
         self.slices = on_one_clock(sorted(mine.slices, key=lambda one: one.number))
         if isinstance(engine.tracer, Trace):
@@ -128,13 +137,25 @@ class Measure:
             engine.tracer.forget_times()
         self.edges = edges_of(self.slices)
 
-    def _leave(self) -> None:
-        """Go on as before the block. Called under the lock, with nothing in flight."""
+    __exit__ = core.native.Leaving(_ends, _end)
+
+    def _give_up(self) -> None:
+        """Measure no more. What still runs uses the queues that keep times."""
         engine = self._engine
-        engine.backend.time_tasks(False)
-        engine.tracer, backend = self._before
-        engine.retime(False, backend)
-        engine.measuring = None
+        with engine.lock:
+            if engine.measuring is self:
+                engine.tracer, engine.measuring = self._before[0], None
+                engine.leave_measure = self._leave
+
+    def _leave(self) -> None:
+        """Go on as before the block, once. Called under the lock, with nothing in flight."""
+        engine = self._engine
+        if not self._has_left:
+            self._has_left = True
+            engine.backend.time_tasks(False)
+            engine.tracer, backend = self._before
+            engine.retime(False, backend)
+            engine.measuring = None
 
     def _known(self, before: About, kernels: tuple[Needs, ...]) -> About:
         """Return facts about the block. `before`: what was counted before it."""
