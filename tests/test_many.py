@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import re
+import sys
 import threading
 import weakref
 from collections.abc import Callable
@@ -276,3 +277,38 @@ def test_what_goes_meanwhile_goes_without_a_lock(device: cl.Device) -> None:
             core.native.open_driver(functions())
             thread.join()
         assert owned == [False] * len(watched)
+
+
+@pytest.mark.parametrize("backend", ["lanes", "device"])
+def test_few_launches_ask_no_more_often_for_ends_than_calls_do(
+    device: cl.Device, backend: str
+) -> None:
+    asked = 0
+
+    def see(frame: Any, event: str, what: object) -> None:
+        nonlocal asked
+        asked += event == "call" and frame.f_code.co_name == "pump"
+
+    def asks(work: Callable[[], object]) -> int:
+        nonlocal asked
+        work()  # the kernel has a plan then
+        rt.finish()
+        asked = 0
+        sys.setprofile(see)
+        try:
+            for _ in range(20):
+                work()
+        finally:
+            sys.setprofile(None)
+        rt.finish()
+        return asked
+
+    with acs.Runtime(device, backend=backend) as rt:
+        program = rt.build(SOURCE)
+        rt.prebuild(program.add)
+        x, y = rt.zeros(4, "i4"), rt.zeros((2, 4), "i4")
+        rows = [y[0], y[1]]
+        by_calls = asks(lambda: [program.add((4,), None, x, row, 1, 0.5) for row in rows])
+        by_one = asks(lambda: program.add.launch_many((4,), None, x, rows, 1, 0.5))
+    assert by_one <= by_calls + 10
+    assert by_one < 20

@@ -115,6 +115,9 @@ def _count(
     columns: list[Column],
 ) -> int:
     """Return how many launches there are. All sequences have to have the same length."""
+    found = {len(value) for value, each in [*others, *columns] if each}
+    if count is None and len(found) == 1:
+        return found.pop()
     names = ["the global size", "the local size", "when="]
     names += [f"argument {index}" for index in range(len(columns))]
     lengths = {

@@ -303,6 +303,7 @@ nb::tuple launch_many(nb::handle kernel, nb::list sizes, nb::list columns, nb::d
                     plan = self->plan->place;
                     taken.emplace(columns, when, self->plan->parameters, many);
                 }
+                if (table->forecast.is_complete() && !table->poll(self->engine)) throw nb::python_error();
                 auto made = std::make_unique<Touches>();
                 // PyObject_GetBuffer and others may have run any code
                 if (self->plan && self->plan->place == plan)
@@ -311,8 +312,10 @@ nb::tuple launch_many(nb::handle kernel, nb::list sizes, nb::list columns, nb::d
                 if (const nb::object error = made->error; error.is_valid())
                     return nb::make_tuple(parts, at, error);
                 if (made->many) {
+                    // as behind a call, if this was all; if not, a poll may be what it stopped for
+                    const bool polls = at < many || table->should_poll(std::size_t(made->many));
                     parts.append(nb::cast(std::move(made)));
-                    if (!table->poll(self->engine)) throw nb::python_error();
+                    if (polls && !table->poll(self->engine)) throw nb::python_error();
                     continue;
                 }
             }
