@@ -2,7 +2,8 @@
 
     AcsError
     ├── UsageError       the call was wrong: argument, name, range, a freed array, use after a fork
-    │   └── CheckError       a check found that the program does what it did not declare
+    │   ├── CheckError       a check found that the program does what it did not declare
+    │   └── UnreadableError  an attribute has no value now
     ├── DeviceError      the device or its driver refused or failed
     │   ├── BuildError       a program that does not build, with its log
     │   ├── OutOfMemory      no memory, even after waiting for everything in flight
@@ -93,6 +94,13 @@ class CheckError(UsageError):
         self.finding = finding
 
 
+class UnreadableError(UsageError, AttributeError):
+    """Says that an attribute has no value now, and why.
+
+    It is an `AttributeError`, too. So tools that look at all attributes of an object go on.
+    """
+
+
 class CheckWarning(UserWarning):
     """Says something that a check found and that need not be wrong."""
 
@@ -166,6 +174,7 @@ INSTEAD = {
         **dict.fromkeys(("capture", "begin_capture"), "record(), in a with statement"),
         "stream": "nothing: launches follow each other by their bytes", "profile": "measure()",
         "report": "measure(), whose block has report(path)",
+        "Program": "build(source)", "time": "measure()", "memory": "plan.memory, or stats()",
         "backend": "plan.backend", "barrier": "finish(); launches follow each other by their bytes",
         "queue": "pyopencl.CommandQueue(rt.context), or acs_cl.Queue(rt.context, runtime=rt)",
     },
@@ -178,7 +187,9 @@ INSTEAD = {
         "ravel": "reshape(-1)", "to_numpy": "get()", "result": "get()", "compute": "get()",
         **dict.fromkeys(("to_host", "map_to_host", "copy_to_host"), "get()"),
         "get_async": "get(wait=False)", "clone": "rt.empty(x.shape, x.dtype) and copy_from(x)",
-        "itemsize": "dtype.itemsize", "squeeze": "reshape(…)",
+        "itemsize": "dtype.itemsize", "squeeze": "reshape(…)", "queue": "runtime",
+        "map": "get(), and set(values) after", "release": "free()",
+        **dict.fromkeys(("ptr", "int_ptr", "base_data"), "data, for PyOpenCL"),
         "block_until_ready": "get(), or wait() of a launch's handle",
         **dict.fromkeys(("wait", "finish", "synchronize"), "get(), or wait() of a launch's handle"),
         **{name: f"runtime.{name}" for name in ("device", "context")},
@@ -305,8 +316,16 @@ def instead(name: str, *kinds: str) -> str:
     return f"; write {there}" if there else ""
 
 
-def no_attribute(owner: object, name: str) -> NoReturn:
-    """Raise that an attribute is missing, and what to write instead: a class's `__getattr__`."""
+def no_attribute(owner: object, name: str) -> object:
+    """Raise that an attribute is missing, and what to write instead: a class's `__getattr__`.
+
+    Python asks here, too, where a property raised an `AttributeError`, and drops that. So the
+    property is asked again.
+    """
+    found = next((vars(one)[name] for one in type(owner).__mro__ if name in vars(one)), None)
+    if isinstance(found, property):
+        value: object = found.__get__(owner)
+        return value
     kind = type(owner).__name__
     hint = instead(name, *(base.__name__ for base in type(owner).__mro__))
     raise AttributeError(f"{kind!r} object has no attribute {name!r}{hint}", name=name, obj=owner)

@@ -25,6 +25,7 @@ import pyopencl as cl
 from . import core
 from .access import arguments, hints, scalars
 from .access.binder import MOST_RUNS, Bound, Ranges, binder
+from .access.call_signature import CallSignature
 from .access.called import Arguments
 from .access.cuts import AUTO, LANES, Cut, Policy, asked
 from .access.elements import ElementTypes
@@ -158,6 +159,8 @@ class Kernel(core.native.Caller):
         __getattr__ = no_attribute
 
     __dir__ = offered
+    __iter__ = None  # it would be tried by `[]`
+    __signature__ = CallSignature()
 
     def __getitem__(self, sizes: object) -> NoReturn:
         raise UsageError(
@@ -460,7 +463,8 @@ class Kernel(core.native.Caller):
         when: object = None,
         **unknown: object,
     ) -> Any:
-        """Launch many times by one call, like a loop of calls at a fraction of the cost.
+        """Launch many times by one call. That is a loop of calls, but the core runs it. It pays for
+        dozens of launches.
 
         Each argument is one value for all launches, or has one for each: a list or tuple of arrays,
         a NumPy array or list of numbers. Sizes (lists, or NumPy arrays of one or two dimensions)

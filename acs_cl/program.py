@@ -7,7 +7,7 @@ and for each `pyopencl.Kernel` of other code that is launched.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -42,7 +42,8 @@ _unknown = itertools.count(1)
 class Program:
     """Holds a built OpenCL program; its kernels are attributes. `Runtime.build` makes one.
 
-    A kernel with the name of a member of this class is an item: `prog["native"]`.
+    A kernel with the name of a member of this class is an item: `prog["native"]`. As with a dict,
+    `in` asks for names of kernels, and a loop goes through them.
 
     >>> import acs_cl as acs
     >>> with acs.Runtime() as rt:
@@ -94,6 +95,14 @@ class Program:
 
     def __dir__(self) -> list[str]:
         return sorted({*super().__dir__(), *self.kernels})
+
+    def __contains__(self, name: object) -> bool:
+        """Tell whether it has a kernel of that name."""
+        return name in self.kernels
+
+    def __iter__(self) -> Iterator[str]:
+        """Go through the names of its kernels, as through the keys of a dict."""
+        return iter(self.kernels)
 
     def __getattr__(self, name: str) -> Kernel:
         """Make a kernel that was not asked for before. From then on it is a normal attribute,

@@ -261,6 +261,9 @@ class Runtime:
         )  # fmt: skip
         self._open(SeveralEngine(parts, Calls(), team), asked)
 
+    # what `help`, and a shell that completes keywords, show of a call of the class
+    __new__.__wrapped__ = __init__  # type: ignore[attr-defined]
+
     if not TYPE_CHECKING:  # a type checker would take any name then
         __getattr__ = no_attribute
 

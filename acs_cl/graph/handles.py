@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyopencl as cl
 
-from ..errors import UsageError
+from ..errors import UnreadableError
 from ..handle import Handle
 from ..launch.several_handles import SeveralHandle
 from ..observe.explain import Explanation
@@ -69,8 +69,8 @@ class RecordedHandle(Handle):
         """Raise an error."""
         raise self._error("event")
 
-    def _error(self, what: str) -> UsageError:
-        return UsageError(
+    def _error(self, what: str) -> UnreadableError:
+        return UnreadableError(
             f"{what}: launch {self.number} ({self.name}) is recorded and does not run; a replay "
             "does: wait for what graph.replay() returns"
         )

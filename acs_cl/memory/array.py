@@ -15,11 +15,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, overload
 
+import numpy as np
 import numpy.typing as npt
 
 from .. import core
 from ..devices.driver import Place
-from ..errors import UsageError, no_attribute, no_copy, offered
+from ..errors import UnreadableError, UsageError, no_attribute, no_copy, offered
 from ..records import DType, Protocol, Span
 from ..records import HostArray as HostArray
 from .values import values_of
@@ -40,6 +41,9 @@ if TYPE_CHECKING:
     from ..handle import Handle
     from .blocks import Base, Store
 
+
+LAYOUT: dict[object, str] = {np.shape: "shape", np.ndim: "ndim", np.size: "size"}
+"""Functions of NumPy that need no values, with the attribute that they return."""
 
 VALUES = int, float, complex, list, tuple
 """Types of Python whose values an array might be compared with."""
@@ -146,10 +150,13 @@ class Array(core.native.View):
         The runtime does not see commands on other queues: call `finish()` first, or wait for a
         handle.
         """
-        place = self.live().where()
-        if place.offset:
-            raise UsageError("this view starts inside its buffer; copy it, or use its base")
-        self.engine.tell_address(self)
+        try:
+            place = self.live().where()
+            if place.offset:
+                raise UsageError("this view starts inside its buffer; copy it, or use its base")
+            self.engine.tell_address(self)
+        except UsageError as error:
+            raise UnreadableError(str(error)) from None
         return place.memory
 
     def __len__(self) -> int:
@@ -166,6 +173,15 @@ class Array(core.native.View):
             f"{self!r}: its values are on the device, and NumPy would take it for a sequence of "
             "arrays; get() waits for them and copies them to the host"
         )
+
+    def __array_function__(
+        self, function: object, types: object, args: Sequence[object], keywords: object
+    ) -> object:
+        """Refuse NumPy's functions of values. `np.array_equal` would take the error of `__array__`
+        for a difference, and return False."""
+        if function in LAYOUT and args and args[0] is self and len(args) == 1:
+            return getattr(self, LAYOUT[function])
+        return self.__array__()
 
     def __reduce__(self) -> NoReturn:
         no_copy(
@@ -242,7 +258,10 @@ class Array(core.native.View):
     @property
     def T(self) -> Array:  # noqa: N802  NumPy's name
         """Make a view with the dimensions reversed."""
-        self.live()
+        try:
+            self.live()
+        except UsageError as error:
+            raise UnreadableError(str(error)) from None
         return self.view_at(self.offset, self.shape[::-1], self.strides[::-1], self.dtype)
 
     def view(self, dtype: npt.DTypeLike) -> Array:

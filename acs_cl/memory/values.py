@@ -37,6 +37,10 @@ def values_of(source: Any, dtype: DType | None = None) -> HostArray:
             f"no values for an array: got {describe(source)}, whose values are on a device; give "
             "what its get() returns"
         )
+    if isinstance(source, bytes):  # NumPy takes them for text, and cuts zeros off its end
+        raise UsageError(
+            f"no values for an array: got {describe(source)}; write np.frombuffer(values, 'u1')"
+        )
     try:
         found = np.asarray(source, dtype=dtype, order="C")
     except UsageError:  # an array on the device

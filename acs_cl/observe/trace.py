@@ -22,7 +22,7 @@ from time import perf_counter_ns
 
 import pyopencl as cl
 
-from ..errors import UsageError
+from ..errors import UnreadableError
 from ..host import output
 from ..records import Found, Launch, ReplayTask, Report, Run
 from .clocks import on_one_clock
@@ -269,7 +269,7 @@ def plain(slices: Sequence[Slice], parts: list[Sequence[ReplayTask]]) -> list[Re
 
 
 def timeline(tracer: object) -> Trace:
-    """Return the trace of a runtime; raise `UsageError` if it has none."""
+    """Return the trace of a runtime; raise if it has none."""
     if not isinstance(tracer, Trace):
-        raise UsageError("nothing was traced: make the runtime with trace=True")
+        raise UnreadableError("nothing was traced: make the runtime with trace=True")
     return tracer
