@@ -100,6 +100,8 @@ def _is_each(value: object) -> bool:
 
 def _sizes(value: object) -> Column:
     """Read a size for all launches, or a list of sizes: numbers, or tuples."""
+    if value is None or type(value) is tuple:
+        return value, False
     if isinstance(value, np.ndarray) and value.ndim:
         return [tuple(np.atleast_1d(size).tolist()) for size in value], True
     if isinstance(value, (list, range)):
