@@ -633,6 +633,8 @@ class Table:
     number: int
     """The number of the newest launch."""
     usable: bool
+    is_closed: bool
+    """Memory that is dropped from then on goes back to the driver."""
     """Whether the core may make launches by itself at all."""
     generation: int
     """Launch plans of an older generation are not used any more."""

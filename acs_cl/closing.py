@@ -18,6 +18,7 @@ import pyopencl as cl
 from . import core
 from .devices import contexts
 from .errors import PoisonedError, UsageError
+from .launch import bases
 from .launch.books import registered
 from .launch.engine import Engine
 from .launch.waits import FORKED, refuse_on_host_task
@@ -84,6 +85,9 @@ def close(
                 return True
             engine.is_closed = True
             engine.backend.close()
+            bases.take_back(engine)
+            engine.table.is_closed = True
+            engine.store.close()
         if engine.tracer is not None and engine.options.trace_file:
             try:
                 engine.tracer.save(_next(engine.options.trace_file))

@@ -36,6 +36,7 @@ from .handle import Handle
 from .host.call_sites import caller
 from .host.replaced import need_threads
 from .kernel import Kernel, origin_of
+from .launch import bases
 from .launch.books import Parts, register
 from .launch.engine import Engine
 from .launch.foreign_events import events_of
@@ -519,6 +520,7 @@ class Runtime:
 
         with self._engine.lock:
             self._note_ends()
+            bases.take_back(self._engine)  # memory that nobody has any more is not in use
             return report(self._engine)
 
     def explain(self, first: Handle, second: Handle | None = None) -> Explanation:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
+from collections.abc import Callable
 from itertools import combinations, pairwise
 from typing import Any
 
@@ -121,3 +124,50 @@ def test_pinned_memory_is_not_mapped_on_a_queue_without_order(
         assert host.size == 16
     (queue,) = queues
     assert not queue.properties & cl.command_queue_properties.OUT_OF_ORDER_EXEC_MODE_ENABLE
+
+
+def watch(held: memory.Memory) -> Callable[[], bool]:
+    """Return a function that tells whether nobody else has this memory."""
+    if isinstance(held, cl.Buffer):
+        own = cl.Buffer.from_int_ptr(held.int_ptr, True)
+        return lambda: bool(own.reference_count == 1)
+    there = weakref.ref(held)
+    return lambda: there() is None
+
+
+@pytest.mark.parametrize("kind", ["svm", "buffers"])
+@pytest.mark.parametrize("when", ["before", "behind"])
+def test_close_gives_back_what_no_array_has(device: cl.Device, kind: str, when: str) -> None:
+    """Handles and other arrays keep the engine. `when`: whether an array is dropped before `close`,
+    or behind it."""
+    if kind == "svm" and not device.svm_capabilities:
+        pytest.skip("no shared virtual memory")
+    rt = acs.Runtime(device, memory=kind)
+    kept, x = rt.zeros(4), rt.zeros(memory.SLAB // 4)  # the second one has memory of its own
+    handle = x.fill(1)
+    rt.finish()
+    assert x.base is not None
+    is_gone = watch(x.base.block.memory)
+    if when == "before":
+        del x
+    rt.close()
+    if when == "behind":
+        assert not is_gone()
+        del x
+    gc.collect()
+    assert is_gone()
+    assert handle.done
+    assert kept.shape == (4,)
+
+
+def test_memory_of_a_dropped_array_is_not_in_use(device: cl.Device) -> None:
+    with acs.Runtime(device) as rt:
+        before = rt.stats()["memory"]["in_use_bytes"]
+        x = rt.zeros(1 << 16)
+        assert rt.stats()["memory"]["in_use_bytes"] >= before + 4 * (1 << 16)
+        x.get()
+        del x
+        assert rt.stats()["memory"]["in_use_bytes"] == before
+        y = rt.zeros(1 << 16)
+        y.free()
+        assert rt.stats()["memory"]["in_use_bytes"] == before

@@ -12,6 +12,8 @@ ever made: OpenCL leaves a buffer and its sub-buffer in flight together undefine
 is the device's, and NVIDIA's driver (580) crashed on programs with many of them.
 """
 
+# Long because: where large blocks begin is a measurement, and it stands here.
+
 from __future__ import annotations
 
 from collections import deque
@@ -154,6 +156,10 @@ class Store:
         self._bins.setdefault(block.size, deque()).append(block)
         self.in_use_bytes -= block.size
 
+    def close(self) -> None:
+        """Let go of all memory that no array has. What arrays have goes with them."""
+        self._bins.clear()
+
     def owns(self, address: int) -> bool:
         """Tell whether an address, or the handle of a buffer, is inside memory of this store."""
         return self.reserved.owns(address)
@@ -214,6 +220,11 @@ class SvmStore(Store):
         self._used += size
         self._next_colour(size)
         return block
+
+    def close(self) -> None:
+        """Let go of the slabs, too."""
+        super().close()
+        self._slab = None
 
     def _lead(self, size: int, address: int) -> int:
         """Return how far behind a free address a block of this size begins."""

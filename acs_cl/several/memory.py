@@ -161,6 +161,11 @@ class Everywhere(Store):
             store.release_unused(is_live)
         self._count()
 
+    def close(self) -> None:
+        """Let go of the memory of all devices."""
+        for store in self.stores:
+            store.close()
+
     def place(self, block: Block, offset: int, nbytes: int) -> Place:
         """Return the place of some bytes: a part of them; for buffers, the whole and an offset."""
         assert isinstance(block, Blocks)

@@ -173,6 +173,7 @@ void add_table(nb::module_ &module) {
              "in_order"_a)
         .def_rw("number", &Table::number)
         .def_rw("usable", &Table::usable)
+        .def_rw("is_closed", &Table::is_closed)
         .def_rw("generation", &Table::generation)
         .def_rw("poisoned", &Table::poisoned)
         .def("recording", [](Table &self, int change) { self.recording += change; }, "change"_a)

@@ -543,6 +543,7 @@ public:
 
     // Takes memory that a program has dropped, in whatever thread. The next launch handles it first.
     void give_back(std::int64_t base, nb::object block) {
+        if (is_closed) return;  // and the driver has it back
         returned_.emplace_back(base, std::move(block));
     }
     bool has_returned() const { return !returned_.empty(); }
@@ -556,6 +557,7 @@ public:
     // ---- the runtime around it ------------------------------------------------------------------
 
     bool usable = false;
+    bool is_closed = false;  // no launch comes any more, and none is in flight
     std::uint64_t generation = 0;  // of launch plans
     std::size_t backlog = SIZE_MAX, window = SIZE_MAX;
     bool ready_first = false;  // a launch is held while any of its upstream runs
