@@ -132,3 +132,31 @@ def test_bytes_are_no_text_with_an_end(device: cl.Device) -> None:
             rt.zeros(4, "u1").set(b"abcd")
         assert rt.array(np.frombuffer(b"ab\0\0", "u1")).get().tobytes() == b"ab\0\0"
         assert rt.array(bytearray(b"ab\0\0")).get().tobytes() == b"ab\0\0"
+
+
+class Shown:
+    """Stands for the printer of IPython."""
+
+    def __init__(self, thing: Any) -> None:
+        self.told = ""
+        thing._repr_pretty_(self, False)
+
+    def text(self, text: str) -> None:
+        self.told += text
+
+
+def test_a_cell_of_a_notebook_shows_what_print_does(device: cl.Device) -> None:
+    with acs.Runtime(device) as rt:
+        x = rt.zeros(4)
+        with rt.measure() as measured:
+            handle = x.fill(1)
+        for thing in (rt.explain(handle), measured):
+            assert Shown(thing).told == str(thing) != repr(thing)
+
+
+def test_fields_of_records_are_on_the_host(device: cl.Device) -> None:
+    with acs.Runtime(device) as rt:
+        records = rt.zeros(3, np.dtype([("a", "i4"), ("b", "f4")]))
+        with pytest.raises(acs.UsageError, match=r"a field of records is get\(\)\['a'\]"):
+            _ = records["a"]
+        assert records.get()["a"].tolist() == [0, 0, 0]

@@ -1,7 +1,7 @@
 """Files that a program asks for, such as timelines, graphs and reports, and lines that it does not.
 
 Input: a path, a text, and what that is. Output: the file, or an error of the user; or a line on
-stderr.
+stderr, or in a notebook.
 """
 
 from __future__ import annotations
@@ -13,6 +13,14 @@ from pathlib import Path
 from typing import Literal
 
 from ..errors import UsageError, describe
+from ..records import Protocol
+
+
+class Printer(Protocol):
+    """What IPython and Jupyter show the value of a cell by, where its class has `_repr_pretty_`."""
+
+    def text(self, text: str) -> None:
+        """Show a text."""
 
 
 def path_of(given: object, what: str) -> Path:

@@ -144,7 +144,10 @@ def _of_position(item: object, length: int, axis: int) -> str:
     is_mask = is_bool or getattr(item, "ndim", 0) > 0
     position = None if is_mask else whole(item)
     if position is None:
-        return f"index {item!r}: views take integers, slices, '...' and None; no masks or lists"
+        field = f"; a field of records is get()[{item!r}]" if isinstance(item, str) else ""
+        return (
+            f"index {item!r}: views take integers, slices, '...' and None; no masks or lists{field}"
+        )
     if not -length <= position < length:
         return f"index {position} is out of bounds for axis {axis} of length {length}"
     return ""

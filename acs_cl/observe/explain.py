@@ -20,6 +20,7 @@ from .. import core
 from ..access.binder import Outcome, Reached, turned_off
 from ..access.binder import names as names_of
 from ..access.signature import Parameter
+from ..host.output import Printer
 from ..launch.several_handles import CutHandle
 from ..ranges import Rectangle
 from ..records import EVERYTHING, Access, NamedTuple, Span
@@ -46,6 +47,10 @@ class Explanation(NamedTuple):
 
     def __str__(self) -> str:
         return self.text
+
+    def _repr_pretty_(self, printer: Printer, cycle: bool) -> None:
+        """Show what `print` does."""
+        printer.text(str(self))
 
 
 def explain(engine: Engine, first: Handle, second: Handle | None) -> Explanation:

@@ -25,6 +25,7 @@ from .. import core
 from ..errors import UsageError
 from ..host import output
 from ..host.intervals import packed
+from ..host.output import Printer
 from ..records import Found, NamedTuple, ReplayTask, Report
 from .about import About, Needs
 from .advice import findings
@@ -199,6 +200,10 @@ class Measure:
 
     def __repr__(self) -> str:
         return f"<acs_cl measured block, launches: {len(self.slices)}>"
+
+    def _repr_pretty_(self, printer: Printer, cycle: bool) -> None:
+        """Show what `print` does."""
+        printer.text(str(self))
 
     def __str__(self) -> str:
         """Return the table of phases, and the advice."""
