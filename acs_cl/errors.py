@@ -230,6 +230,14 @@ INSTEAD = {
 }  # fmt: skip
 """What to write for a name that other libraries have and our class does not."""
 
+MADE = {
+    "Array": "write rt.array(values), rt.zeros(shape, dtype) or rt.empty(shape, dtype)",
+    "Graph": "write `with rt.record() as graph:`, or rt.load(path)",
+    "Kernel": "kernels are attributes of what rt.build(source) returns",
+    "Program": "write rt.build(source)",
+}
+"""What makes the objects of a runtime, which is `rt` here."""
+
 INNER = {
     "Array": (
         "address argument base engine holders home is_inside lead live offset overwrites place "
@@ -329,6 +337,14 @@ def no_attribute(owner: object, name: str) -> object:
     kind = type(owner).__name__
     hint = instead(name, *(base.__name__ for base in type(owner).__mro__))
     raise AttributeError(f"{kind!r} object has no attribute {name!r}{hint}", name=name, obj=owner)
+
+
+def refuse_making(kind: type, parts: tuple[object, ...]) -> None:
+    """Raise `UsageError` if a program makes an object that only a runtime makes, of the parts that
+    it has itself: a class's `__new__`."""
+    if not parts or not hasattr(parts[0], "calls"):  # the engine
+        name = next(one.__name__ for one in kind.__mro__ if one.__name__ in MADE)
+        raise UsageError(f"{name}(…): a program does not make one by its class; {MADE[name]}")
 
 
 def no_copy(owner: object, what: str, instead_of_it: str) -> NoReturn:

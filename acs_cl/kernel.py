@@ -35,7 +35,16 @@ from .banded import POISONED, Bands, repeats
 from .call_sizes import global_size_of, local_size_of, offset_of
 from .conditions import Deciding, Guards, size
 from .devices.driver import Events, OwnKernel
-from .errors import CheckWarning, UsageError, describe, no_attribute, no_copy, offered, truth
+from .errors import (
+    CheckWarning,
+    UsageError,
+    describe,
+    no_attribute,
+    no_copy,
+    offered,
+    refuse_making,
+    truth,
+)
 from .host.call_sites import warn_there
 from .launch import spawning as spawns
 from .launch.commands import KernelCommand, NoVariantError
@@ -167,6 +176,11 @@ class Kernel(core.native.Caller):
             f"kernel {self.name!r}: sizes are the first arguments of a call: "
             "kernel(global_size, local_size, …), where global_size counts work-items, not groups"
         )
+
+    def __new__(cls, *parts: object) -> Kernel:
+        """Refuse what a program may try."""
+        refuse_making(cls, parts)
+        return super().__new__(cls)
 
     def __init__(
         self,

@@ -17,7 +17,7 @@ from .access.hints import of_kernels
 from .devices import foreign_programs
 from .devices.build import build, cut_at_blanks, driver_options, macro_options, read_source
 from .devices.driver import OwnKernel, own_clone
-from .errors import DeviceError, UsageError, describe, no_copy
+from .errors import DeviceError, UsageError, describe, no_copy, refuse_making
 from .kernel import Kernel
 from .opencl_c.kernel_files import kernel_source, with_spawn_header
 
@@ -53,6 +53,11 @@ class Program:
     ...     print(prog.kernels, x.get())
     ('twice',) [2. 4.]
     """
+
+    def __new__(cls, *parts: object) -> Program:
+        """Refuse what a program may try."""
+        refuse_making(cls, parts)
+        return super().__new__(cls)
 
     def __init__(
         self, engine: Engine, native: cl.Program, source: str, options: Sequence[str]

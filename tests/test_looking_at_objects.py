@@ -160,3 +160,19 @@ def test_fields_of_records_are_on_the_host(device: cl.Device) -> None:
         with pytest.raises(acs.UsageError, match=r"a field of records is get\(\)\['a'\]"):
             _ = records["a"]
         assert records.get()["a"].tolist() == [0, 0, 0]
+
+
+@pytest.mark.parametrize(
+    ("kind", "said"),
+    [
+        (acs.Array, r"write rt\.array\(values\)"),
+        (acs.Program, r"write rt\.build\(source\)"),
+        (acs.Kernel, "attributes of what"),
+        (acs.Graph, r"with rt\.record\(\)"),
+    ],
+)
+def test_classes_say_what_makes_their_objects(device: cl.Device, kind: Any, said: str) -> None:
+    with acs.Runtime(device) as rt:
+        for parts in ((), ([1, 2, 3],), (rt,), (rt, "kernel void k() { }"), ((3,), "f4")):
+            with pytest.raises(acs.UsageError, match=f"^{kind.__name__}.*{said}"):
+                kind(*parts)

@@ -39,6 +39,7 @@ from ..errors import (
     no_attribute,
     no_copy,
     offered,
+    refuse_making,
     refuse_unknown,
     truth,
 )
@@ -104,6 +105,11 @@ class Graph:
         __getattr__ = no_attribute
 
     __dir__ = offered
+
+    def __new__(cls, *parts: object) -> Graph:
+        """Refuse what a program may try."""
+        refuse_making(cls, parts)
+        return super().__new__(cls)
 
     def __init__(self, engine: Engine) -> None:
         self.engine = engine

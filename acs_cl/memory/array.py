@@ -20,7 +20,14 @@ import numpy.typing as npt
 
 from .. import core
 from ..devices.driver import Place
-from ..errors import UnreadableError, UsageError, no_attribute, no_copy, offered
+from ..errors import (
+    UnreadableError,
+    UsageError,
+    no_attribute,
+    no_copy,
+    offered,
+    refuse_making,
+)
 from ..records import DType, Protocol, Span
 from ..records import HostArray as HostArray
 from .values import values_of
@@ -44,6 +51,11 @@ if TYPE_CHECKING:
 
 LAYOUT: dict[object, str] = {np.shape: "shape", np.ndim: "ndim", np.size: "size"}
 """Functions of NumPy that need no values, with the attribute that they return."""
+
+PARTS = 6
+"""What an array is made of: the parameters of its `__init__`."""
+
+_new = core.native.View.__new__
 
 VALUES = int, float, complex, list, tuple
 """Types of Python whose values an array might be compared with."""
@@ -114,6 +126,14 @@ class Array(core.native.View):
     engine: Home
     base: Base | None
     dtype: DType
+
+    def __new__(cls, *parts: object) -> Array:
+        """Refuse what a program may try."""
+        if (
+            len(parts) != PARTS
+        ):  # no more is asked here, as a program may make an array for a launch
+            refuse_making(cls, ())
+        return _new(cls)
 
     def __init__(
         self,
