@@ -139,7 +139,7 @@ class Shown:
 
     def __init__(self, thing: Any) -> None:
         self.told = ""
-        thing._repr_pretty_(self, False)
+        vars(type(thing))["_repr_pretty_"](thing, self, False)  # as IPython finds it
 
     def text(self, text: str) -> None:
         self.told += text
