@@ -129,9 +129,8 @@ class Array(core.native.View):
 
     def __new__(cls, *parts: object) -> Array:
         """Refuse what a program may try."""
-        if (
-            len(parts) != PARTS
-        ):  # no more is asked here, as a program may make an array for a launch
+        # only that is asked: a program may make an array for each launch
+        if len(parts) != PARTS:
             refuse_making(cls, ())
         return _new(cls)
 
