@@ -132,6 +132,10 @@ def test_bytes_are_no_text_with_an_end(device: cl.Device) -> None:
             rt.zeros(4, "u1").set(b"abcd")
         assert rt.array(np.frombuffer(b"ab\0\0", "u1")).get().tobytes() == b"ab\0\0"
         assert rt.array(bytearray(b"ab\0\0")).get().tobytes() == b"ab\0\0"
+        names = rt.zeros(2, "S3")  # whose elements are bytes
+        names[0].set(b"ab")
+        names[1].set(np.bytes_(b"abc"))
+        assert names.get().tolist() == [b"ab", b"abc"]
 
 
 class Shown:

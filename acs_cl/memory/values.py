@@ -37,7 +37,7 @@ def values_of(source: Any, dtype: DType | None = None) -> HostArray:
             f"no values for an array: got {describe(source)}, whose values are on a device; give "
             "what its get() returns"
         )
-    if isinstance(source, bytes):  # NumPy takes them for text, and cuts zeros off its end
+    if dtype is None and type(source) is bytes:  # NumPy cuts zeros off their end, as of text
         raise UsageError(
             f"no values for an array: got {describe(source)}; write np.frombuffer(values, 'u1')"
         )
