@@ -17,6 +17,7 @@ from time import perf_counter
 from typing import Any
 
 import acs_cl as acs
+from acs_cl import devices
 from acs_cl.benchmarks.workloads import catalogue
 from acs_cl.benchmarks.workloads.bare import InOrder
 from acs_cl.benchmarks.workloads.workload import Workload, building_once
@@ -63,7 +64,7 @@ def on_queues(workload: Workload) -> Iterator[str]:
     """Run it as a program for PyOpenCL."""
     make = workload.host_decided or workload.make
     for name, bypass in (("acs.Queue, tracked", False), ("acs.Queue", True)):
-        platform = InOrder(acs.devices.choose())
+        platform = InOrder(devices.choose())
         platform.queue = acs.Queue(platform.context, bypass=bypass)
         run = make(platform, workload.presets[PRESET], SEED)
         repeat(platform, run.step)
