@@ -1,11 +1,11 @@
-"""The programs that the core of a wheel is laid out for: the suite's workloads, in every way.
+"""The programs that the core of a wheel is laid out for: the suite's, in every way.
 
     python packaging/training.py
 
 Input: an installed core that counts its branches (`ACS_CL_PROFILE=count` of its CMakeLists.txt).
 Output: the counts, when the process ends. `profiled.py` builds a wheel by them.
 
-Each workload runs for a moment on every backend, with prediction and without, recorded, and as a
+Each program runs for a moment on every backend, with prediction and without, recorded, and as a
 program for PyOpenCL on an `acs.Queue`, tracked and in bypass. Nothing is timed.
 """
 
@@ -20,6 +20,7 @@ import acs_cl as acs
 from acs_cl import devices
 from acs_cl.benchmarks.workloads import catalogue
 from acs_cl.benchmarks.workloads.bare import InOrder
+from acs_cl.benchmarks.workloads.tiles import PROGRAMS
 from acs_cl.benchmarks.workloads.workload import Workload, building_once
 
 SECONDS = 0.12
@@ -72,8 +73,25 @@ def on_queues(workload: Workload) -> Iterator[str]:
         yield name
 
 
+def on_views() -> Iterator[str]:
+    """Run programs whose arrays are views with gaps, and launches that one call makes."""
+    for name, options in RUNTIMES.items():
+        with acs.Runtime(**options) as runtime:
+            for make in PROGRAMS:
+                repeat(runtime, make(runtime, tiles=6, passes=1).launch)
+            program = runtime.build(
+                "kernel void add(global float *x, float a) { x[get_global_id(0)] += a; }"
+            )
+            rows = list(runtime.zeros((64, 64)))
+            add = program.add.launch_many
+            repeat(runtime, lambda: add((64,), (8,), rows, 0.5))  # noqa: B023  called at once
+            repeat(runtime, lambda: program.add((64,), (8,), rows[0], 0.5, bands=4))  # noqa: B023
+        yield name
+
+
 def main() -> None:
     """Run all of them, and say what ran."""
+    print(f"views: {', '.join(on_views())}", file=sys.stderr)
     for name, workload in catalogue().items():
         ran = []
         for ways in (on_runtimes, on_queues):
