@@ -101,7 +101,10 @@ def tried(python: str, wheel: Path, scratch: Path) -> str:
         *TRIED, folder=empty, ACS_CL_FUZZ=PROGRAMS,
     )  # fmt: skip
     run(commands / "acs-cl", "demo", "--quick", folder=empty)
-    return f"{said.strip().splitlines()[-1]}; the demo runs"
+    about = run(
+        commands / "python", "-c", "from acs_cl import core; print(core.ABOUT)", folder=empty
+    )
+    return f"{said.strip().splitlines()[-1]}; the demo runs; core: {about.strip()}"
 
 
 def main() -> None:
