@@ -274,7 +274,7 @@ class Graph:
                 self._try(loop is None)
             self._pieces.place()
             if loop is None:
-                self._run(self._all_calls, self._recording.loops, numbers)
+                self._run(self._recording.all_calls, self._recording.loops, numbers)
                 rounds = Rounds(1)
             else:
                 rounds = drive(self, loop, numbers)
@@ -301,14 +301,10 @@ class Graph:
 
     def _whole_loop(self, while_: Array, at_most: int | None) -> Loop:
         """Return the loop of a replay that repeats all of the graph."""
-        calls, loops = self._all_calls, tuple(self._recording.loops)
+        calls, loops = self._recording.all_calls, tuple(self._recording.loops)
         flag, most = checked("replay(while_=)", self.engine, while_, at_most)
         check_written("replay(while_=)", flag, self._recording.union_of(calls))
         return Loop(flag, most, calls, loops)
-
-    @property
-    def _all_calls(self) -> range:
-        return range(len(self._recording.calls))
 
     def _run(self, calls: range, loops: Iterable[Loop], numbers: Launched) -> None:
         """Launch consecutive calls, with the loops among them."""

@@ -119,7 +119,7 @@ class Pieces:
             for number, piece in enumerate(self.all)
             if isinstance(piece, Segment)
         }
-        self.access = union([access for _, access in recorded])
+        self.access = self._recording.union_of(self._recording.all_calls)
 
     def _in_parts(self, piece: Piece, launches: Mapping[int, Pair]) -> Piece:
         """Return the piece, or the parts of a single launch that is to be cut."""

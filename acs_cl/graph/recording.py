@@ -103,6 +103,11 @@ class Recording:
         """Return the accesses of the launches of consecutive calls."""
         return [access for _, access in self.pairs(self.launches_of(calls))]
 
+    @property
+    def all_calls(self) -> range:
+        """Return the numbers of all calls."""
+        return range(len(self.calls))
+
     def union_of(self, calls: range) -> Access:
         """Return the union of these accesses."""
         found = self._unions.get(calls)

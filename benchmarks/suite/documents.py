@@ -155,7 +155,7 @@ def short_name(machine: Mapping[str, Any]) -> str:
 
 def described(machine: Mapping[str, Any]) -> str:
     """Describe the device in a line, without values that differ between runs."""
-    core = ", core of a wheel" if "profiled" in machine.get("core", "") else ""
+    core = ", core of a wheel" if machine.get("profiled") else ""
     return (
         f"{machine['device']}, driver {machine['driver']}, {machine['compute_units']} compute "
         f"units, {machine['cpus']} CPUs ({machine['cpu']}); Python {machine['python']}, PyOpenCL "

@@ -44,7 +44,7 @@ def processor() -> dict[str, Any]:
         "python": platform.python_version(),
         "numpy": np.__version__,
         "acs_cl": __version__,
-        "core": core.ABOUT,
+        "profiled": core.native.IS_PROFILED,
         "commit": found.commit,
         "sources": found.digest,
         "date": datetime.now(timezone.utc).date().isoformat(),
