@@ -25,20 +25,34 @@ TOOLS = ("cmake>=3.18", "nanobind>=2.4", "ninja>=1.11", "pip>=23", "scikit-build
 BUILD = ROOT / "build" / "profiled"
 
 
-def run(*command: str | Path, folder: Path = ROOT, may_fail: bool = False) -> bool:
-    """Run a command, and tell whether it ended well. It has to unless it `may_fail`; then its
-    output is shown."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
-    kept |= {"ACS_CL_POCL_CPU": os.environ.get("ACS_CL_POCL_CPU", "auto")}
-    kept |= {"XDG_CACHE_HOME": str(BUILD / "cache")}
+OURS = ("PYTHON", "ACS_CL_", "SKBUILD_", "VIRTUAL_ENV")
+"""How variables begin that would change what is built, or what runs."""
+
+
+def ask(
+    *command: str | Path, folder: Path = ROOT, **environment: str
+) -> subprocess.CompletedProcess[str]:
+    """Run a command to its end."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(OURS)}
+    kept |= {"ACS_CL_POCL_CPU": os.environ.get("ACS_CL_POCL_CPU", "auto"), **environment}
     words = [str(word) for word in command]
-    done = subprocess.run(words, cwd=folder, env=kept, capture_output=True, text=True, check=False)
+    return subprocess.run(words, cwd=folder, env=kept, capture_output=True, text=True, check=False)
+
+
+def run(*command: str | Path, folder: Path = ROOT, **environment: str) -> str:
+    """Return what a command says. It must not fail."""
+    done = ask(*command, folder=folder, **environment)
     if done.returncode:
-        said = f"{' '.join(words)} failed:\n{done.stdout}{done.stderr}"
-        if not may_fail:
-            sys.exit(said)
-        print(said, file=sys.stderr)
-    return not done.returncode
+        sys.exit(f"{' '.join(map(str, command))} failed:\n{done.stdout}{done.stderr}")
+    return done.stdout
+
+
+def environment(python: str, where: Path, *packages: str | Path) -> Path:
+    """Make a new environment, and return the folder of its commands."""
+    run(python, "-m", "venv", "--clear", where)
+    commands = where / "bin"
+    run(commands / "python", "-m", "pip", "install", "--quiet", *packages)
+    return commands
 
 
 def wheel(python: Path, out: Path, defines: dict[str, str]) -> Path:
@@ -69,21 +83,19 @@ def is_gcc() -> bool:
 def profiled(interpreter: str, out: Path, defines: dict[str, str]) -> Path:
     """Build the wheel for an interpreter."""
     shutil.rmtree(BUILD, ignore_errors=True)
-    run(interpreter, "-m", "venv", BUILD / "venv")
-    python = BUILD / "venv" / "bin" / "python"
-    pip = (python, "-m", "pip", "--disable-pip-version-check", "install", "--quiet")
-    run(*pip, *TOOLS)
+    python = environment(interpreter, BUILD / "venv", *TOOLS) / "python"
     if not is_gcc():
         print("built plainly: the compiler is not GCC", file=sys.stderr)
         return wheel(python, out, defines)
     counts = {"ACS_CL_COUNTS": str(BUILD / "counts")}
     counting = wheel(python, BUILD, {**defines, **counts, "ACS_CL_PROFILE": "count"})
-    run(*pip, f"acs_cl[pocl] @ {counting.as_uri()}")
-    there = "from acs_cl import devices; devices.choose()"
-    if not run(python, "-c", there, folder=BUILD, may_fail=True):
-        print("built plainly: there is no OpenCL device to count on", file=sys.stderr)
+    run(python, "-m", "pip", "install", "--quiet", f"acs_cl[pocl] @ {counting.as_uri()}")
+    found = ask(python, "-c", "from acs_cl import devices; devices.choose()", folder=BUILD)
+    if found.returncode:
+        print(f"built plainly: no device to count on\n{found.stderr}", file=sys.stderr)
         return wheel(python, out, defines)
-    run(python, ROOT / "packaging" / "training.py", folder=BUILD)
+    kept = str(BUILD / "cache")  # no scheduler of other programs is at hand, as on a new machine
+    run(python, ROOT / "packaging" / "training.py", folder=BUILD, XDG_CACHE_HOME=kept)
     return wheel(python, out, {**defines, **counts, "ACS_CL_PROFILE": "use"})
 
 

