@@ -1,11 +1,10 @@
-"""Trials of graphs on a CPU: replays go two ways in turn, and the quicker one stays."""
+"""Trials of graphs: replays go several ways in turn, and the quickest one stays."""
 
 from __future__ import annotations
 
 import random
 from collections.abc import Iterator
 from contextlib import ExitStack, nullcontext
-from itertools import pairwise
 from types import SimpleNamespace
 from typing import Any
 
@@ -19,6 +18,7 @@ from acs_cl.graph import pieces, trial
 from acs_cl.graph.loop_trial import LoopTrial
 from acs_cl.graph.trial import EACH, MOST, Trial
 from acs_cl.scheduler.cutting import Single
+from acs_cl.scheduler.policy import IN_SCHEDULER
 from acs_cl.scheduler.ways import HOPELESS, SURE
 from acs_cl.testing.changing import changed
 
@@ -34,9 +34,11 @@ N = 4096
 
 class Program:
     """A program that replays and waits, on a clock of its own. `took_s`: what a replay takes each
-    way."""
+    way: by the policy, with all in segments, and with all on lanes. `singles`: launches by
+    themselves in each."""
 
-    def __init__(self, took_s: tuple[float, float], singles: tuple[int, int] = (5, 0)) -> None:
+    def __init__(self, took_s: tuple[float, ...], singles: tuple[int, ...] = (5, 0, 9)) -> None:
+        took_s += (1e3,) * (3 - len(took_s))
         self.now_s, self.took_s = 1000.0, took_s
         self.engine: Any = SimpleNamespace(
             lock=nullcontext(),
@@ -48,16 +50,19 @@ class Program:
         )
         self.pieces: list[Any] = [
             SimpleNamespace(
-                all=[Single(at, "long") for at in range(many)], why="", awaits_builds=False
+                all=[Single(at, "long") for at in range(many)],
+                why="",
+                awaits_builds=False,
+                way=way,
             )
-            for many in singles
+            for way, many in enumerate(singles)
         ]
         self.made = 0
         self.trial = Trial(self.engine, self.pieces[0])
 
-    def make(self) -> Any:
+    def make(self, way: int) -> Any:
         self.made += 1
-        return self.pieces[1]
+        return self.pieces[way]
 
     def replay(self, waits: bool = True, others: int = 0, pause_s: float = 1.0) -> int:
         """Replay once. Return which way."""
@@ -80,21 +85,39 @@ class Program:
 
 
 @pytest.mark.parametrize(
-    ("took_s", "stays"), [((0.1, 0.05), 1), ((0.1, 0.096), 1), ((0.1, 0.099), 0), ((0.1, 0.3), 0)]
+    ("took_s", "stays"),
+    [
+        ((0.1, 0.05, 0.3), 1),
+        ((0.1, 0.096, 0.098), 1),
+        ((0.1, 0.099, 0.1), 0),
+        ((0.1, 0.3, 0.3), 0),
+        ((0.1, 0.3, 0.05), 2),
+        ((0.1, 0.08, 0.07), 2),
+    ],
 )
-def test_the_quicker_way_stays(took_s: tuple[float, float], stays: int) -> None:
+def test_the_quickest_way_stays(took_s: tuple[float, ...], stays: int) -> None:
     program = Program(took_s)
     ways = program.until_over()
     assert program.trial.is_over
-    usual, others = ways[: EACH + 2], ways[EACH + 2 :]
-    assert usual == [0] * (EACH + 2)  # pauses of the program do not count
-    assert others[:3] == [1, 1, 0]  # the first one of the other way is not timed
-    assert all(one != other for one, other in pairwise(others[1:-1]))
-    # one that takes so much longer is over as soon as that is sure
-    assert others[:-1].count(1) == 1 + (SURE if took_s[1] > HOPELESS * took_s[0] else EACH)
+    usual, others = ways[: EACH + 3], ways[EACH + 3 :]
+    assert usual == [0] * (EACH + 3)  # pauses of the program do not count
+    assert others[:5] == [1, 1, 2, 2, 0]  # the first one of another way is not timed
+    for way in (1, 2):
+        # one that takes so much longer is over as soon as that is sure
+        many = SURE if took_s[way] > HOPELESS * took_s[0] else EACH
+        assert others[:-1].count(way) == 1 + many
     assert program.trial.pieces == [program.pieces[stays]]
     assert bool(program.pieces[stays].why) == bool(stays)
     assert program.replay() == stays
+
+
+@pytest.mark.parametrize(
+    ("singles", "ways"), [((3, 3, 9), {0, 2}), ((9, 4, 9), {0, 1}), ((0, 0, 9), {0, 2})]
+)
+def test_ways_that_send_the_same_launches_are_tried_once(
+    singles: tuple[int, int, int], ways: set[int]
+) -> None:
+    assert set(Program((0.1, 0.1, 0.1), singles).until_over()) == ways
 
 
 def test_short_graphs_are_not_tried() -> None:
@@ -107,9 +130,9 @@ def test_short_graphs_are_not_tried() -> None:
 
 
 def test_what_has_no_other_way_is_not_tried() -> None:
-    program = Program((0.1, 0.1), singles=(3, 3))
+    program = Program((0.1, 0.1), singles=(3, 3, 3))
     assert set(program.until_over()) == {0}
-    assert program.made == 1
+    assert program.made == 2
     assert program.trial.is_over
 
 
@@ -121,18 +144,20 @@ def test_another_way_is_not_tried_before_its_schedulers_are_built() -> None:
     assert not program.trial.is_over
     program.pieces[1].awaits_builds = False
     assert 1 in program.until_over()
-    assert program.made == 2
+    assert program.made == 3
     assert program.trial.pieces == [program.pieces[1]]
 
 
-def test_who_has_no_memory_for_another_way_keeps_the_first() -> None:
+def test_a_way_for_which_there_is_no_memory_is_not_tried() -> None:
     class Full(Program):
-        def make(self) -> Any:
-            raise OutOfMemory("no memory left")
+        def make(self, way: int) -> Any:
+            if way == IN_SCHEDULER:
+                raise OutOfMemory("no memory left")
+            return super().make(way)
 
-    program = Full((0.1, 0.01))
-    assert set(program.until_over()) == {0}
-    assert program.trial.is_over
+    program = Full((0.1, 0.01, 0.2))
+    assert set(program.until_over()) == {0, 2}
+    assert program.trial.pieces == program.pieces[:1]
 
 
 def test_a_program_that_never_waits_keeps_its_way() -> None:
@@ -151,7 +176,7 @@ def test_replays_with_other_launches_behind_them_do_not_count() -> None:
     assert not program.made
     for _ in range(EACH + 2):
         program.replay(others=3)
-    assert program.made == 1
+    assert program.made == 2
 
 
 # ---- graphs --------------------------------------------------------------------------------------
@@ -160,8 +185,6 @@ def test_replays_with_other_launches_behind_them_do_not_count() -> None:
 @pytest.fixture
 def rt(device: cl.Device) -> Iterator[acs.Runtime]:
     """Its graphs are tried as soon as one replay was timed."""
-    if not device.type & cl.device_type.CPU:
-        pytest.skip("only graphs on CPUs are tried")
     with ExitStack() as stack:
         for name, value in (("EACH", 1), ("FIRST_US", 0.0)):
             stack.enter_context(changed(trial, name, value))
@@ -336,7 +359,7 @@ def test_rounds_of_a_loop_are_right_whoever_drives_them(by_host: bool) -> None:
     times = iter(np.cumsum(np.resize([1e3, 1e6] if by_host else [1e6, 1e3], 10_000)))
     loop_trial = LoopTrial(lambda: float(next(times)))
     with changed(pieces, "LoopTrial", lambda _: loop_trial), acs.Runtime() as rt:
-        if not rt.engine.backend.tries_segments:
+        if not rt.engine.backend.tries_loops:
             pytest.skip("auto tries nothing on this device")
         prog, x, y = rt.build(SOURCE), rt.array([1], "u4"), rt.zeros(1, "u4")
         left = rt.zeros(1, "u4")

@@ -16,6 +16,7 @@ import pyopencl as cl
 from ..launch import parts
 from ..launch.commands import KernelCommand
 from ..records import Access, NamedTuple
+from ..scheduler.policy import AS_RULED
 
 if TYPE_CHECKING:
     from ..launch.engine import Engine
@@ -38,7 +39,7 @@ def parts_of(
     """Return the bands of a launch to check. If it has many, `turn` selects them."""
     if command.cut is None or command.cut.touched is None:
         return []
-    cutter = engine.backend.cutter()
+    cutter = engine.backend.cutter(AS_RULED)
     found = cutter.parts(command, access) if cutter is not None else []
     lanes = parts.parts_of(command) if not found and not engine.backend.in_order else ""
     if not isinstance(lanes, str):

@@ -22,6 +22,7 @@ from ..records import HostArray, Pair
 if TYPE_CHECKING:
     from ..launch.engine import Engine
 
+
 class Contents(Afterwards):
     """Gives arrays back what they had, at the end of a `with` block."""
 

@@ -57,6 +57,7 @@ from ..observe.explain import Explanation
 from ..records import EVERYTHING, Access, HostArray
 from ..scheduler.cutting import Single
 from ..scheduler.orders import ORDERS, Work
+from ..scheduler.policy import AS_RULED
 from ..scheduler.segment import Segment
 from .arranging import arranged
 from .calls import Call, Move, Recorded, again, frozen
@@ -97,8 +98,8 @@ class Graph:
     """
 
     __slots__ = (
-        "__weakref__", "_has_all", "_lock", "_order", "_pieces", "_profile", "_recorder",
-        "_recording", "_state", "_thread", "_trial", "_tunes", "engine", "making",
+        "__weakref__", "_lock", "_order", "_pieces", "_profile", "_recorder", "_recording",
+        "_state", "_thread", "_trial", "_tunes", "_way", "engine", "making",
     )  # fmt: skip
 
     if not TYPE_CHECKING:  # a type checker would take any name then
@@ -122,8 +123,8 @@ class Graph:
         self._order = engine.options.order
         self._tunes = engine.options.tune_file is not None
         """Whether it is tuned before its next replay."""
-        self._has_all: bool | None = None
-        """Whether segments have all launches that they can. None: a trial may still tell."""
+        self._way: int | None = None
+        """Which launches segments have, as for `Pieces`. None: a trial may still tell."""
         self._trial: Trial | None = None
         self._profile: Profile | None = None
         self._recorder: Recorder | None = None
@@ -217,15 +218,15 @@ class Graph:
             self._profile = known(self.engine, recorded)
         before, engine = self._pieces, self.engine
         self._trial = None
-        self._pieces = self._made(order, before.footprints, bool(self._has_all))
+        self._pieces = self._made(order, before.footprints, self._way or AS_RULED)
         self._pieces.why = before.why
-        if self._has_all is None and engine.backend.tries_segments and engine.checker is None:
+        if self._way is None and engine.backend.is_mixed and engine.checker is None:
             self._trial = Trial(engine, self._pieces)
 
-    def _made(self, order: str, footprints: Footprints, has_all: bool) -> Pieces:
+    def _made(self, order: str, footprints: Footprints, way: int) -> Pieces:
         """Return pieces of the recorded launches. They do not hold the graph: that would be a cycle
         that keeps its memory."""
-        pieces = Pieces(self.engine, self._recording, footprints, has_all)
+        pieces = Pieces(self.engine, self._recording, footprints, way)
         pieces.compile(order, self._work())
         return pieces
 
@@ -292,12 +293,12 @@ class Graph:
             self._trial = None
             return
         before = self._pieces
-        self._pieces = trial.begin(lambda: self._made(before.order, {}, True))
+        self._pieces = trial.begin(lambda way: self._made(before.order, {}, way))
         if trial.is_over:
-            self._has_all = self._pieces.has_all
+            self._way = self._pieces.way
             self._trial = None
         if self._pieces.is_broken:  # pieces that were not used for a while
-            self._pieces, self._has_all, self._trial = before, False, None
+            self._pieces, self._way, self._trial = before, AS_RULED, None
 
     def _whole_loop(self, while_: Array, at_most: int | None) -> Loop:
         """Return the loop of a replay that repeats all of the graph."""
@@ -600,7 +601,7 @@ class Graph:
     def _again(self, calls: Sequence[Call], order: str) -> Graph:
         """Record a graph of other calls, in an order."""
         graph = Graph(self.engine)
-        graph._tunes, graph._order, graph._has_all = False, order, self._has_all or False
+        graph._tunes, graph._order, graph._way = False, order, self._way or AS_RULED
         with graph, self.making:  # let go before it is compiled: Ctrl-C is heard then
             assert graph._recorder is not None
             for call in calls:

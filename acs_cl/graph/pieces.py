@@ -25,6 +25,7 @@ from ..ranges import merged
 from ..records import Access, Command, Pair
 from ..scheduler.cutting import Single
 from ..scheduler.orders import Work
+from ..scheduler.policy import AS_RULED
 from ..scheduler.segment import Segment
 from .arranging import arranged, keeps_order
 from .bands import Parted, parted, told, told_parts
@@ -59,11 +60,11 @@ class Pieces:
         engine: Engine,
         recording: Recording,
         footprints: Footprints,
-        has_all: bool = False,
+        way: int = AS_RULED,
     ) -> None:
         self._engine = engine
-        self.has_all = has_all
-        """Whether segments have all launches that they can, whatever the policy says."""
+        self.way = way
+        """Which launches segments have: those that the policy says, all that they can, or none."""
         self.why = ""
         """Why that is so, for explanations."""
         self.order = "first_in"
@@ -105,7 +106,7 @@ class Pieces:
         for turn, place in enumerate(self.turns):
             self._turn_of[place] = turn
         launches = [recorded[place] for place in self.turns]
-        self._cutter = cutter = self._engine.cutter(self.has_all)
+        self._cutter = cutter = self._engine.cutter(self.way)
         if cutter is not None:
             self.all = cutter.pieces(launches, borders, self._in_bands)
         else:
@@ -228,7 +229,7 @@ class Pieces:
         found, before = self._bodies.get(loop.key), self._body_cutters.get(loop.key)
         is_over = found.broken if isinstance(found, Segment) else before and before.is_behind
         if found is None or is_over:
-            cutter, body = self._engine.cutter(), self._recording.launches_of(loop.calls)
+            cutter, body = self._engine.cutter(AS_RULED), self._recording.launches_of(loop.calls)
             if cutter is None:
                 found = "only the scheduler on the device runs rounds by itself"
             elif loop.inner:
@@ -243,7 +244,7 @@ class Pieces:
     def trial_of(self, loop: Loop) -> LoopTrial | None:
         """Return what chooses who drives a loop that the device can run. None: the device does."""
         engine = self._engine
-        if not engine.backend.tries_segments or engine.checker is not None:
+        if not engine.backend.tries_loops or engine.checker is not None:
             return None
         if not isinstance(self.looped(loop), Segment):
             return None
@@ -277,7 +278,7 @@ class Pieces:
         """Tell the pieces about a recording with other arguments, in the launches of calls that
         were `made` again. False: one cannot be changed."""
         self._recording, self._series = recording, None
-        cutter = self._engine.cutter()
+        cutter = self._engine.cutter(AS_RULED)
         moved = set()
         fits = True
         for number, several in made.items():
@@ -349,7 +350,7 @@ class Pieces:
         """Say what they are."""
         if self._engine.is_several:
             return self._told_devices()
-        if self._engine.cutter() is None:
+        if self._engine.cutter(AS_RULED) is None:
             return "launch by launch, since only the scheduler on the device runs segments"
         segments = [piece for piece in self.all if isinstance(piece, Segment)]
         singles = [piece for piece in self.all if isinstance(piece, Single)]
@@ -362,7 +363,7 @@ class Pieces:
             text += f"; by themselves: {len(singles):,}"
         reasons = Counter(piece.reason for piece in singles).most_common()
         for reason, count in reasons[:MOST_REASONS]:
-            text += f"; {reason}: {count:,}"
+            text += f"; {reason}: {count:,}" if reason else ""
         return f"{text}; {self.why}" if self.why else text
 
     def _told_devices(self) -> str:

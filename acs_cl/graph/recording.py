@@ -71,9 +71,7 @@ class Recording:
             new.launches += several
         return new
 
-    def moved(
-        self, base: int, to: int, loops: list[Loop], named: Mapping[str, Array]
-    ) -> Recording:
+    def moved(self, base: int, to: int, loops: list[Loop], named: Mapping[str, Array]) -> Recording:
         """Return a recording whose calls use another base, with other loops and named arrays."""
         new = copy(self)
         new.loops, new.named, new.users = loops, named, {**self.users}

@@ -1,9 +1,10 @@
-"""Trials: whether replays are quicker with more launches in segments.
+"""Trials: whether replays are quicker with more launches in segments, or with none.
 
-Input: the pieces of a graph as the policy of the backend has them, what makes the other ones, and
-when replays begin. Output: the pieces of the next replay. On a CPU the policy sends kernels that
-take long to lanes, since a scheduler may run them more slowly. Whether it does depends on the
-kernel, and what a launch costs besides depends on the graph. So both are timed, in turn.
+Input: the pieces of a graph as the policy of the backend has them, what makes other ones, and when
+replays begin. Output: the pieces of the next replay. The policy sends kernels to lanes that take
+long, or that fill the device, since a scheduler may run them more slowly. Whether it does depends
+on the kernel, and what a launch costs besides depends on the graph. So the replays go by the
+policy, with all launches in segments that a scheduler can run, and with all on lanes, in turn.
 
 A time is that of the program: from the begin of a replay with nothing in flight until the program
 has waited and all has ended. Replays of a program that never waits are not timed, and stay as they
@@ -17,6 +18,7 @@ from typing import TYPE_CHECKING
 
 from ..errors import AcsError
 from ..scheduler.cutting import Single
+from ..scheduler.policy import IN_SCHEDULER, ON_LANES
 from ..scheduler.ways import Turns, Ways
 from .pieces import Pieces
 
@@ -24,32 +26,40 @@ if TYPE_CHECKING:
     from ..launch.engine import Engine
 
 EACH = 6
-"""Times of each way."""
+"""Times of each way. The first replay of a way is not timed."""
 
 FIRST_US = 250_000.0
-"""What replays took altogether before the other way is tried. To lay out segments takes some
+"""What replays took altogether before other ways are tried. To lay out segments takes some
 milliseconds, which short-lived graphs would not make up for."""
+
+OTHERS = IN_SCHEDULER, ON_LANES
+"""The ways that are tried beside that of the policy."""
+
+TOLD = {
+    IN_SCHEDULER: "all that the scheduler can run is in segments: its replays took {:.2f} of the "
+    "time that they took with long kernels on lanes",
+    ON_LANES: "all launches go to lanes: its replays took {:.2f} of the time that they took with "
+    "segments",
+}
 
 MOST = 256
 """Replays in a row that could not be timed, after which the first way stays."""
 
 
 class Trial:
-    """Times the replays of a graph, and chooses its pieces."""
+    """Times the replays of a graph, and chooses its pieces. `first`: those by the policy."""
 
     def __init__(self, engine: Engine, first: Pieces) -> None:
         self._engine = engine
         self.pieces = [first]
-        """Of each way; of one, until the other is tried and when it is over."""
+        """Of each way; of one, until others are tried and when it is over."""
         self.is_over = False
         self._many, self._us = 0, 0.0
         """Timed replays of the first way so far, and what they took altogether."""
         self._ways: Ways | None = None
-        """The two ways, while both are tried."""
-        self._other: Pieces | None = None
-        """The pieces of the other way, while schedulers for them are being built."""
-        self._skips = False
-        """Whether the next time of the other way is left out: that replay is its first."""
+        """The ways, while they are tried."""
+        self._awaited: Pieces | None = None
+        """Pieces of another way whose schedulers are being built."""
         self._untimed = 0
         """Replays since one was timed."""
         self._began_us: float | None = None
@@ -58,8 +68,8 @@ class Trial:
         """Launches from the last replay to this one. It is timed if there were as many before."""
         self._number = 0
 
-    def begin(self, make: Callable[[], Pieces]) -> Pieces:
-        """Return the pieces for a replay that begins now. `make`: makes those of the other way."""
+    def begin(self, make: Callable[[int], Pieces]) -> Pieces:
+        """Return the pieces for a replay that begins now. `make`: makes those of another way."""
         engine = self._engine
         with engine.lock:
             if len(engine.table):
@@ -88,18 +98,16 @@ class Trial:
         took_us = waited_us - began_us
         if self._ways is None:
             self._many, self._us = self._many + 1, self._us + took_us
-        elif self._skips and self._way:
-            self._skips = False
         else:
             self._ways.took(took_us)
         return True
 
-    def _choose(self, make: Callable[[], Pieces]) -> None:
+    def _choose(self, make: Callable[[int], Pieces]) -> None:
         """Choose the way of the next replay, or end the trial."""
         ways = self._ways
         if ways is None:
             if self._many >= EACH and self._us >= FIRST_US:
-                self._try_other(make)
+                self._try_others(make)
         elif ways.is_over:
             self._end(ways.way)
 
@@ -108,33 +116,34 @@ class Trial:
         """Return the place of the present way in `pieces`."""
         return 0 if self._ways is None or self.is_over else self._ways.way
 
-    def _try_other(self, make: Callable[[], Pieces]) -> None:
-        """Make the pieces of the other way, once their schedulers are built. From then on the two
-        take turns."""
-        if self._other is not None and self._other.awaits_builds:
+    def _try_others(self, make: Callable[[int], Pieces]) -> None:
+        """Make the pieces of the other ways, once their schedulers are built. From then on the ways
+        take turns. One that has the same launches in segments as the usual one is none."""
+        if self._awaited is not None and self._awaited.awaits_builds:
             return
-        try:
-            made = make()
-        except AcsError:  # such as no memory for a second one: the program did not ask for it
+        found = self.pieces[:1]
+        for way in OTHERS:
+            try:
+                made = make(way)
+            except AcsError:  # such as no memory for it: the program did not ask for it
+                continue
+            if made.awaits_builds:
+                self._awaited = made
+                return
+            if all(_singles(made) != _singles(one) for one in found):
+                found.append(made)
+        self._awaited, self.pieces = None, found
+        if len(found) > 1:
+            self._ways = Ways(len(found), Turns(EACH, learns=1))
+        else:
             self._end(0)
-            return
-        self._other = made if made.awaits_builds else None
-        if self._other is not None:
-            return
-        if _singles(made) >= _singles(self.pieces[0]):
-            self._end(0)
-            return
-        self.pieces.append(made)
-        self._ways, self._skips = Ways(2, Turns(EACH)), True
 
     def _end(self, way: int) -> None:
         self.is_over = True
         self.pieces = [self.pieces[way]]
         if way and self._ways is not None:
-            self.pieces[0].why = (
-                "all that the scheduler can run is in segments: its replays took "
-                f"{self._ways.ratio(way):.2f} of the time that they took with long kernels on lanes"
-            )
+            stays = self.pieces[0]
+            stays.why = TOLD[stays.way].format(self._ways.ratio(way))
 
 
 def _singles(pieces: Pieces) -> int:

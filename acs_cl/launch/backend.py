@@ -145,15 +145,20 @@ class Backend:
         """Have the core replay a segment. Return its launch. 0: it goes the way of others."""
         return 0
 
-    def cutter(self, has_all: bool = False) -> Any:
-        """Return the cutter of graphs into segments. None: this backend runs no segments.
-        `has_all`: segments have all launches that they can, whatever the policy says."""
+    def cutter(self, way: int) -> Any:
+        """Return the cutter of graphs into segments. None: there are none, on this backend or in
+        this way. `way`: segments have the launches that the policy says, all that they can, or
+        none."""
         return None
 
     @property
-    def tries_segments(self) -> bool:
-        """Tell whether replays may be quicker with launches in segments that the policy sends to
-        lanes."""
+    def is_mixed(self) -> bool:
+        """Tell whether launches go to a scheduler or to lanes, by a policy that may be wrong."""
+        return False
+
+    @property
+    def tries_loops(self) -> bool:
+        """Tell whether the host may drive the rounds of loops more quickly than the device."""
         return False
 
     def requeue(self, lanes: Backend, queues: list[cl.CommandQueue] | None = None) -> Any:

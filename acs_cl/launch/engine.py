@@ -497,10 +497,10 @@ class Engine(Books):
                 f"{what} inside a recording: nothing of it has run; do it after a replay"
             )
 
-    def cutter(self, has_all: bool = False) -> Any:
-        """Return the backend's cutter of graphs. None with checks, which need each launch.
-        `has_all`: as for the backend."""
-        return None if self.checker is not None else self.backend.cutter(has_all)
+    def cutter(self, way: int) -> Any:
+        """Return the backend's cutter of graphs. None with checks, which need each launch. `way`:
+        as for the backend."""
+        return None if self.checker is not None else self.backend.cutter(way)
 
     def retime(self, on: bool, kept: Any = None) -> Any:
         """Use queues that keep times, or those from before. Return what puts these back. Called

@@ -56,7 +56,7 @@ from .builds import Schedulers
 from .built import Scheduler
 from .homes import Head, Homes, keep_on_lanes, offer_of
 from .notes import NOTED, NOTES, Book, Noted
-from .policy import AS_RULED, FILLS, HOT, IN_SCHEDULER, Choice
+from .policy import AS_RULED, FILLS, HOT, IN_SCHEDULER, ON_LANES, Choice
 from .segment import SegmentCommand
 from .segment import Settings as SegmentSettings
 from .sender import Epoch, Sender, Settings
@@ -137,7 +137,7 @@ class Device(Backend):
         self._children: dict[int, str] = {}
         """What happened to spawned items, by the launch whose epoch spawned them."""
         self._homes = Homes(self.schedulers, store, choice, table, self._reasons)
-        self._steps = Steps(choice, self.schedulers) if choice is not None and on_cpu else None
+        self._steps = Steps(choice, self.schedulers) if choice is not None else None
         self.least_step = self._few if self._steps is not None else 0
 
     # ---- submitting ----------------------------------------------------------------------------
@@ -696,20 +696,27 @@ class Device(Backend):
     # ---- the rest ------------------------------------------------------------------------------
 
     @property
-    def tries_segments(self) -> bool:
-        """Tell whether the policy may be wrong about recorded launches: on a CPU."""
+    def is_mixed(self) -> bool:
+        """Tell whether it has a policy."""
+        return self.choice is not None
+
+    @property
+    def tries_loops(self) -> bool:
+        """Tell whether the policy may be wrong about loops: on a CPU."""
         return self.choice is not None and self.choice.on_cpu
 
-    def cutter(self, has_all: bool = False) -> Cutter:
+    def cutter(self, way: int) -> Cutter | None:
         """Return this backend's cutter, which cuts recorded launches into segments, for graphs.
-        `has_all`: as for any backend."""
+        `way`: as for any backend."""
+        if way == ON_LANES:
+            return None
         from .cutting import Cutter
 
         choice = self.choice
         how = SegmentSettings(self.settings.window, self.sender.polls > 0, self._few)
 
         def refusal(command: Command, task: Task, groups: int) -> str | None:
-            if choice is None or has_all:
+            if choice is None or way == IN_SCHEDULER:
                 return None
             if task.cuts.bands and choice.on_cpu:
                 return None  # on a CPU bands gain more than lanes do
