@@ -6,6 +6,7 @@ import gc
 import weakref
 from collections.abc import Callable
 from itertools import combinations, pairwise
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ import acs_cl as acs
 from acs_cl.devices import driver
 from acs_cl.errors import OutOfMemory, whole
 from acs_cl.memory import blocks as memory
+from acs_cl.memory.huge_pages import HUGE, LEAST, whole_pages
 
 
 @pytest.fixture
@@ -41,6 +43,50 @@ def never(launch: int) -> bool:
 def blocks(store: memory.SvmStore, *sizes: int) -> list[memory.Block]:
     found = [store.allocate(size, never) for size in sizes]
     return [block for block in found if block is not None]
+
+
+def has_huge_pages_asked_for(address: int) -> bool:
+    """Ask the system about the memory at an address."""
+    maps = Path("/proc/self/smaps")
+    if not maps.exists() or "VmFlags" not in (text := maps.read_text()):
+        pytest.skip("the system does not tell")
+    inside = False
+    for line in text.splitlines():
+        word = line.split()[0]
+        if "-" in word:
+            first, end = (int(part, 16) for part in word.split("-"))
+            inside = first <= address < end
+        elif inside and word == "VmFlags:":
+            return "hg" in line.split()
+    raise AssertionError("no memory there")
+
+
+def test_large_allocations_ask_for_huge_pages(store: memory.SvmStore, device: cl.Device) -> None:
+    if not device.type & cl.device_type.CPU:
+        pytest.skip("a device with memory of its own")
+    small, *slabs = blocks(store, 1 << 20, 3 << 20, 5 << 20, memory.SLAB)
+    assert not has_huge_pages_asked_for(small.address)
+    assert not has_huge_pages_asked_for(slabs[0].address)
+    if not Path("/sys/kernel/mm/transparent_hugepage").exists():
+        pytest.skip("the system has none")
+    for block in slabs[1:]:
+        assert has_huge_pages_asked_for(-(-block.address // HUGE) * HUGE)
+
+
+@pytest.mark.parametrize(
+    ("address", "nbytes", "found"),
+    [
+        (8 * HUGE, 3 * HUGE, (8 * HUGE, 3 * HUGE)),
+        (8 * HUGE + 16, 3 * HUGE, (9 * HUGE, 2 * HUGE)),
+        (8 * HUGE - 16, 3 * HUGE, (8 * HUGE, 2 * HUGE)),
+        (8 * HUGE, LEAST, (0, 0)),
+        (8 * HUGE, 4096, (0, 0)),
+    ],
+)
+def test_only_whole_huge_pages_of_a_large_allocation_count(
+    address: int, nbytes: int, found: tuple[int, int]
+) -> None:
+    assert whole_pages(address, nbytes) == found
 
 
 @pytest.mark.parametrize("size", [memory.LARGE, 1 << 20, 5 << 20, memory.SLAB])

@@ -27,6 +27,7 @@ from .. import core
 from ..devices.driver import Place
 from ..devices.probe.facts import svm
 from ..errors import OutOfMemory
+from .huge_pages import ask_for_huge_pages
 
 Memory: TypeAlias = Any
 """Memory of a driver: a `cl.Buffer`, or an allocation of shared virtual memory or its bytes."""
@@ -258,6 +259,8 @@ class SvmStore(Store):
         self.us_per_byte = (perf_counter() - began) * 1e6 / size
         self.reserved_bytes += size
         address = int(memory.svm_ptr)
+        if self._has_caches:
+            ask_for_huge_pages(address, size)
         self.reserved.add(address, size)
         return memory.buf, address
 
