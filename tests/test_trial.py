@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 from contextlib import ExitStack, nullcontext
+from itertools import groupby
 from types import SimpleNamespace
 from typing import Any
 
@@ -16,10 +17,10 @@ import acs_cl as acs
 from acs_cl.errors import OutOfMemory
 from acs_cl.graph import pieces, trial
 from acs_cl.graph.loop_trial import LoopTrial
-from acs_cl.graph.trial import EACH, MOST, Trial
+from acs_cl.graph.trial import EACH, MOST, TURNS, Trial
 from acs_cl.scheduler.cutting import Single
 from acs_cl.scheduler.policy import IN_SCHEDULER
-from acs_cl.scheduler.ways import HOPELESS, SURE
+from acs_cl.scheduler.ways import FAR, HOPELESS, IN_A_ROW
 from acs_cl.testing.changing import changed
 
 SOURCE = """
@@ -92,6 +93,7 @@ class Program:
         ((0.1, 0.099, 0.1), 0),
         ((0.1, 0.3, 0.3), 0),
         ((0.1, 0.3, 0.05), 2),
+        ((0.1, 0.14, 0.3), 0),
         ((0.1, 0.08, 0.07), 2),
     ],
 )
@@ -99,20 +101,23 @@ def test_the_quickest_way_stays(took_s: tuple[float, ...], stays: int) -> None:
     program = Program(took_s)
     ways = program.until_over()
     assert program.trial.is_over
-    usual, others = ways[: EACH + 3], ways[EACH + 3 :]
-    assert usual == [0] * (EACH + 3)  # pauses of the program do not count
-    assert others[:5] == [1, 1, 2, 2, 0]  # the first one of another way is not timed
+    usual, others = ways[: EACH + 1], ways[EACH + 1 : -1]  # pauses of the program do not count
+    assert usual == [0] * len(usual)
+    turns = [len(list(turn)) for _, turn in groupby(others)]
+    first, later = TURNS.learns + TURNS.settles + TURNS.pieces, TURNS.settles + TURNS.pieces
+    assert turns == 3 * [first] + (len(turns) - 3) * [later]
     for way in (1, 2):
         # one that takes so much longer is over as soon as that is sure
-        many = SURE if took_s[way] > HOPELESS * took_s[0] else EACH
-        assert others[:-1].count(way) == 1 + many
+        many = 2 if took_s[way] > HOPELESS * took_s[0] else TURNS.rounds
+        far = took_s[way] > FAR * took_s[0]
+        assert others.count(way) == (IN_A_ROW if far else first + (many - 1) * later)
     assert program.trial.pieces == [program.pieces[stays]]
     assert bool(program.pieces[stays].why) == bool(stays)
     assert program.replay() == stays
 
 
 @pytest.mark.parametrize(
-    ("singles", "ways"), [((3, 3, 9), {0, 2}), ((9, 4, 9), {0, 1}), ((0, 0, 9), {0, 2})]
+    ("singles", "ways"), [((3, 3, 9), {0, 2}), ((9, 4, 9), {0, 1}), ((0, 0, 9), {0})]
 )
 def test_ways_that_send_the_same_launches_are_tried_once(
     singles: tuple[int, int, int], ways: set[int]
@@ -209,7 +214,7 @@ def test_each_way_gives_the_same_values(rt: acs.Runtime, seed: int) -> None:
             when = flag if choose.random() < 0.3 else None
             handles.append(prog.add((N,), (64,), rows[x], rows[y], a, when=when))
     names, ways = list(range(4)), set[bool]()
-    for turn in range(24):
+    for turn in range(48):
         what = choose.randrange(4)
         if what == 0:
             at = choose.randrange(12)

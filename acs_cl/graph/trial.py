@@ -3,8 +3,9 @@
 Input: the pieces of a graph as the policy of the backend has them, what makes other ones, and when
 replays begin. Output: the pieces of the next replay. The policy sends kernels to lanes that take
 long, or that fill the device, since a scheduler may run them more slowly. Whether it does depends
-on the kernel, and what a launch costs besides depends on the graph. So the replays go by the
-policy, with all launches in segments that a scheduler can run, and with all on lanes, in turn.
+on the kernel, and what a launch costs besides depends on the graph. So where it leaves some out of
+segments, replays go by the policy, with all launches in segments that a scheduler can run, and
+with all on lanes, in turn.
 
 A time is that of the program: from the begin of a replay with nothing in flight until the program
 has waited and all has ended. Replays of a program that never waits are not timed, and stay as they
@@ -26,7 +27,11 @@ if TYPE_CHECKING:
     from ..launch.engine import Engine
 
 EACH = 6
-"""Times of each way. The first replay of a way is not timed."""
+"""Replays of the usual way that are timed before others are tried."""
+
+TURNS = Turns(rounds=3, pieces=2, settles=1, learns=1)
+"""How the ways take turns. A replay behind one that went another way may take longer than usual: on
+an H200 a network on lanes took a tenth longer so."""
 
 FIRST_US = 250_000.0
 """What replays took altogether before other ways are tried. To lay out segments takes some
@@ -118,11 +123,11 @@ class Trial:
 
     def _try_others(self, make: Callable[[int], Pieces]) -> None:
         """Make the pieces of the other ways, once their schedulers are built. From then on the ways
-        take turns. One that has the same launches in segments as the usual one is none."""
+        take turns. One that has the same launches in segments as another is none."""
         if self._awaited is not None and self._awaited.awaits_builds:
             return
         found = self.pieces[:1]
-        for way in OTHERS:
+        for way in OTHERS if _singles(found[0]) else ():
             try:
                 made = make(way)
             except AcsError:  # such as no memory for it: the program did not ask for it
@@ -134,7 +139,7 @@ class Trial:
                 found.append(made)
         self._awaited, self.pieces = None, found
         if len(found) > 1:
-            self._ways = Ways(len(found), Turns(EACH, learns=1))
+            self._ways = Ways(len(found), TURNS)
         else:
             self._end(0)
 

@@ -36,10 +36,6 @@ PoCL 3.0 steps of a thousand launches had their least time from the ninth on, an
 came again, from the second on. Twelve steps hold the same of each kind that comes every second,
 third, fourth or sixth time."""
 
-FEW_IN_STEP = 2
-"""Launches of a step on a GPU, at least. On a CPU steps are as long as epochs are that are worth
-sending: shorter ones take not much longer there than to time them."""
-
 MOST = 512
 """Steps for which builds are waited for."""
 
