@@ -29,9 +29,8 @@ if TYPE_CHECKING:
 EACH = 6
 """Replays of the usual way that are timed before others are tried."""
 
-TURNS = Turns(rounds=3, pieces=2, settles=1, learns=1)
-"""How the ways take turns. A replay behind one that went another way may take longer than usual: on
-an H200 a network on lanes took a tenth longer so."""
+TURNS = Turns(rounds=3, pieces=2, settles=1, learns=1, share=0.5)
+"""How the ways take turns. A replay behind one that went another way may take longer than usual."""
 
 FIRST_US = 250_000.0
 """What replays took altogether before other ways are tried. To lay out segments takes some

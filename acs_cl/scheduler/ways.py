@@ -6,10 +6,12 @@ next piece, and at the end the quickest one. The module is pure: numbers in, a n
 Way 0 is the usual one. Another has to be clearly quicker to take its place. Ways take turns, some
 pieces each, since a machine may be slower at one time than at another. Pieces are compared only
 with pieces of their own kind, as a program may do different things in turn. Where they seem to be
-of one kind, a turn has to hold the same of each. So the mean counts, without the longest times.
+of one kind, a turn has to hold the same of each. So a mean counts, without the longest times.
 """
 
 from __future__ import annotations
+
+from math import ceil
 
 from ..records import NamedTuple
 
@@ -40,6 +42,9 @@ class Turns(NamedTuple):
     """More of them at the begin of its first turn."""
     least: int = 1
     """Pieces of a kind in both ways, from which on they are compared."""
+    share: float = 0.75
+    """Which share of the times counts, the shortest ones: other programs only add to times. Half of
+    them, if all pieces are surely alike."""
 
 
 class Ways:
@@ -89,8 +94,13 @@ class Ways:
         """Tell whether pieces take so much longer than the usual way that no more are needed."""
         firsts = self._took[0].get(kind)
         if firsts:
-            self._far = self._far + 1 if took > FAR * _typical(firsts) else 0
+            self._far = self._far + 1 if took > FAR * self._typical(firsts) else 0
         return self._far >= IN_A_ROW
+
+    def _typical(self, times: list[float]) -> float:
+        """Return the mean of the shortest times."""
+        shortest = sorted(times)[: ceil(len(times) * self._turns.share)]
+        return sum(shortest) / len(shortest)
 
     def give_up(self) -> None:
         """Leave the present way for good, such as one that cannot be tried."""
@@ -106,8 +116,8 @@ class Ways:
         for kind, times in self._took[way].items():
             firsts = self._took[0].get(kind, [])
             if min(len(times), len(firsts)) >= least:
-                own += self._sizes[kind] * _typical(times)
-                usual += self._sizes[kind] * _typical(firsts)
+                own += self._sizes[kind] * self._typical(times)
+                usual += self._sizes[kind] * self._typical(firsts)
         return own / usual if usual else None
 
     def _go_on(self) -> None:
@@ -120,9 +130,3 @@ class Ways:
             return
         self.way = next(way for way, left in self._left.items() if left == most)
         self._begin_turn()
-
-
-def _typical(times: list[float]) -> float:
-    """Return the mean without the longest quarter, since other programs only add to times."""
-    quickest = sorted(times)[: len(times) - len(times) // 4]
-    return sum(quickest) / len(quickest)
