@@ -1,4 +1,4 @@
-"""Steps of a program on a CPU: they go several ways in turn, and the quickest one stays."""
+"""Steps of a program: they go several ways in turn, and the quickest one stays."""
 
 from __future__ import annotations
 
@@ -134,9 +134,11 @@ def test_one_way_is_no_choice() -> None:
 class Program:
     """A program that makes steps. `took_us`: what one takes each way."""
 
-    def __init__(self, took_us: tuple[float, float, float], refuses: bool = True) -> None:
+    def __init__(
+        self, took_us: tuple[float, float, float], refuses: bool = True, on_cpu: bool = True
+    ) -> None:
         self.took_us = took_us
-        self.choice = Choice(on_cpu=True)
+        self.choice = Choice(on_cpu)
         self.choice.has_refused = refuses
         self.builds: Any = SimpleNamespace(has_work=False)
         self.steps = Steps(self.choice, self.builds)
@@ -193,6 +195,24 @@ def test_only_ways_that_differ_are_tried() -> None:
     program = Program((9e3, 8e3, 1e3), refuses=False)
     program.uses = False
     assert set(program.until_over(400)) == {AS_RULED}
+
+
+@pytest.mark.parametrize(
+    ("uses", "refuses", "ways"),
+    [
+        (True, True, {AS_RULED, IN_SCHEDULER}),
+        (False, True, {AS_RULED, IN_SCHEDULER}),
+        (False, False, {AS_RULED, IN_SCHEDULER}),
+        (True, False, {AS_RULED}),
+    ],
+)
+def test_on_a_gpu_what_the_rules_keep_on_lanes_is_tried_elsewhere(
+    uses: bool, refuses: bool, ways: set[int]
+) -> None:
+    program = Program((9e3, 7e3, 1e3), refuses, on_cpu=False)
+    program.uses = uses
+    assert set(program.until_over(400)) == ways
+    assert program.choice.way == max(ways)
 
 
 def test_steps_during_builds_are_not_timed() -> None:

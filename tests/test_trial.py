@@ -261,6 +261,24 @@ def test_replays_are_timed_where_the_program_waits_by_reading(rt: acs.Runtime) -
     assert ways == {False, True}
 
 
+def test_a_graph_of_few_launches_is_tried_as_a_segment(rt: acs.Runtime) -> None:
+    """The rules have too few launches for one."""
+    prog, x, y = rt.build(SOURCE), rt.array(np.ones(N, "u4")), rt.zeros(N, "u4")
+    with rt.record() as graph:
+        prog.add((N,), (64,), x, y, 1)
+        prog.add((N,), (64,), y, x, 1)
+    assert "too few in a row" in str(graph.explain())
+    want, ways = [1, 0], set[bool]()
+    for _ in range(12):
+        graph.replay().wait()
+        rt.finish()
+        want[1] += want[0]
+        want[0] += want[1]
+        assert (x.get()[0], y.get()[0]) == (want[0] % 2**32, want[1] % 2**32)
+        ways.add(segments_of(graph))
+    assert ways == {False, True}
+
+
 def test_a_graph_of_loops_is_not_tried(rt: acs.Runtime) -> None:
     prog, x, y = rt.build(SOURCE), rt.array(np.ones(N, "u4")), rt.zeros(N, "u4")
     left = rt.zeros(1, "u4")

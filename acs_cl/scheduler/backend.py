@@ -60,7 +60,7 @@ from .policy import AS_RULED, FILLS, HOT, IN_SCHEDULER, ON_LANES, Choice
 from .segment import SegmentCommand
 from .segment import Settings as SegmentSettings
 from .sender import Epoch, Sender, Settings
-from .steps import BY_RULES, Steps
+from .steps import BY_RULES, FEW_IN_STEP, Steps
 from .task import Body, Task, Unfit
 
 if TYPE_CHECKING:
@@ -137,8 +137,9 @@ class Device(Backend):
         self._children: dict[int, str] = {}
         """What happened to spawned items, by the launch whose epoch spawned them."""
         self._homes = Homes(self.schedulers, store, choice, table, self._reasons)
-        self._steps = Steps(choice, self.schedulers) if choice is not None and on_cpu else None
-        self.least_step = self._few if self._steps is not None else 0
+        self._steps = Steps(choice, self.schedulers) if choice is not None else None
+        if self._steps is not None:
+            self.least_step = self._few if on_cpu else FEW_IN_STEP
 
     # ---- submitting ----------------------------------------------------------------------------
 
@@ -713,7 +714,8 @@ class Device(Backend):
         from .cutting import Cutter
 
         choice = self.choice
-        how = SegmentSettings(self.settings.window, self.sender.polls > 0, self._few)
+        few = 1 if way == IN_SCHEDULER else self._few
+        how = SegmentSettings(self.settings.window, self.sender.polls > 0, few)
 
         def refusal(command: Command, task: Task, groups: int) -> str | None:
             if choice is None or way == IN_SCHEDULER:

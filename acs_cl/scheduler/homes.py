@@ -24,7 +24,7 @@ from .built import Scheduler
 from .kernel_sets import CutCount, Step
 from .laying import heads_of
 from .layout import MOST_TILES
-from .policy import HOT, LONGEST_REST, Choice
+from .policy import HOT, IN_SCHEDULER, LONGEST_REST, Choice
 from .task import MOST_HEADS, NO_ADDRESS, Body, NeedsArena, Task, Tiling, Unfit, sizes_of
 
 FEW_COME = "too few launches were under way at a time so far"
@@ -187,8 +187,11 @@ class Homes:
         """Tell whether enough launches were in flight at one time to make an epoch worth sending.
         Until then nothing is built, because launches would wait for the driver's compiler, or for
         the cores that it takes. Launches that take long on a CPU are not for a scheduler, and do
-        not count."""
-        if not self._together and (self._choice is None or self._fills_an_epoch(self._choice)):
+        not count. While all go there, none has to wait for others."""
+        choice = self._choice
+        if choice is not None and choice.way == IN_SCHEDULER:
+            return True
+        if not self._together and (choice is None or self._fills_an_epoch(choice)):
             self._together = True
             self._table.generation += 1
         return self._together

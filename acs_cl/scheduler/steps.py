@@ -7,6 +7,9 @@ a third more slowly, and what else a launch costs depends on the program. So whe
 its steps, they are tried as the rules say, with everything in the scheduler, and with everything on
 lanes. The quickest way stays for a while.
 
+On a GPU the rules are right about what goes to the scheduler: a launch on lanes costs the host
+several times as much. What they keep on lanes is tried in the scheduler, and nothing else.
+
 A step lasts until the program has waited and nothing is in flight, and begins when the last one
 ended. So what the program does itself counts, in each way alike. Waits are `wait`, `finish` and
 `get`, and on an `acs.Queue` blocking commands and waits for events, too. What is in bypass there is
@@ -35,6 +38,11 @@ TURNS = Turns(rounds=2, pieces=12, us=10_000.0, settles=2, learns=8, least=3)
 PoCL 3.0 steps of a thousand launches had their least time from the ninth on, and when the same way
 came again, from the second on. Twelve steps hold the same of each kind that comes every second,
 third, fourth or sixth time."""
+
+FEW_IN_STEP = 2
+"""Launches of a step on a GPU, at least. There a scheduler may gain by two of them that lose time
+for the device's memory: where a tile of the second one follows one of the first, what it reads is
+in the cache still."""
 
 MOST = 512
 """Steps for which builds are waited for."""
@@ -80,10 +88,10 @@ class Steps:
     def _begin(self, is_used: bool) -> None:
         """Begin to try ways. `is_used`: the scheduler had launches of the last step."""
         choice = self._choice
-        self._tried = [AS_RULED]
-        if choice.has_refused:
+        self._tried, on_gpu = [AS_RULED], not choice.on_cpu
+        if choice.has_refused or (on_gpu and not is_used):
             self._tried.append(IN_SCHEDULER)
-        if is_used or choice.way != AS_RULED:
+        if (is_used or choice.way != AS_RULED) and not on_gpu:
             self._tried.append(ON_LANES)
         choice.way, choice.gained, self._lasted_us, self._held_up = AS_RULED, None, 0.0, 0
         self._ways = Ways(len(self._tried), TURNS)
