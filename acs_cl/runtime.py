@@ -40,8 +40,8 @@ from .launch import bases
 from .launch.books import Parts, register
 from .launch.engine import Engine
 from .launch.foreign_events import events_of
+from .launch.moves import TOUCHES, Moves
 from .launch.several_handles import CutHandle
-from .launch.short_moves import TOUCHES, ShortMoves
 from .launch.waits import refuse_on_host_task
 from .memory.array import Array
 from .memory.blocks import store_for
@@ -210,24 +210,17 @@ class Runtime:
             context, device, asked, planned, store, runs, table,
             _tracer() if asked.trace else None, partial(queues, True),
         )  # fmt: skip
-        engine = Engine(parts, Calls())
+        engine = Engine(parts, _Calls(self))
         engine.prefetches = uploads and not runs.in_order
         self._open(engine, asked)
 
     def _open(self, engine: Engine, asked: Options) -> None:
         """Take calls from now on, with checks and a watchdog if they are asked for."""
         self._engine = engine
-        engine.owner = _Owner(self)
         if asked.check:
             from .check.checker import Checker
 
             engine.check(Checker(engine, asked.check))
-        # elsewhere each move is looked at, placed, modelled or compared as the driver's
-        is_plain = engine.checker is None and not engine.is_several
-        if is_plain and asked.dependencies == "exact" and engine.plan.backend != "emulated":
-            moves = partial(own_kernels, engine, "moves.cl", TOUCHES)
-            self._moves = ShortMoves(engine, moves)
-            engine.moves = weakref.ref(self._moves)
         engine.open()
         if asked.watchdog_s:
             from .launch.watchdog import Watchdog
@@ -260,7 +253,7 @@ class Runtime:
             team.contexts[0], chosen[0], asked, planned, team.store, team.backend,
             core.native.Table(), _tracer() if asked.trace else None, team.backend.with_times,
         )  # fmt: skip
-        self._open(SeveralEngine(parts, Calls(), team), asked)
+        self._open(SeveralEngine(parts, _Calls(self), team), asked)
 
     # what `help`, and a shell that completes keywords, show of a call of the class
     __new__.__wrapped__ = __init__  # type: ignore[attr-defined]
@@ -283,8 +276,8 @@ class Runtime:
             raise AttributeError(f"a runtime has no attribute {name!r} that can be set")
         super().__setattr__(name, value)
 
-    _moves: ShortMoves | None = None
-    """Kept here, since the engine only knows it."""
+    _moves: Moves | None = None
+    """Kept here, since its kernels keep the engine alive."""
 
     @property
     def engine(self) -> Engine:
@@ -605,20 +598,28 @@ def option_names() -> set[str]:
     return {"device", *(Runtime.__init__.__kwdefaults__ or ())}
 
 
-class _Owner:
-    """Returns the runtime of an engine: the program's own one while it is alive."""
+class _Calls(Calls):
+    """Also knows the runtime of an engine: the program's own one while it is alive."""
 
     def __init__(self, runtime: Runtime) -> None:
         self._kind = type(runtime)
         self._runtime = weakref.ref(runtime)
 
-    def __call__(self, engine: Engine) -> Runtime:
+    def runtime(self, engine: Engine) -> Runtime:
+        """Return the runtime that the program holds."""
         found = self._runtime()
         if found is None:
             found = object.__new__(self._kind)
             found._engine = engine
             self._runtime = weakref.ref(found)
         return found
+
+    def moves(self, engine: Engine) -> Moves:
+        """Return what makes moves by kernels."""
+        runtime = self.runtime(engine)
+        if runtime._moves is None:
+            runtime._moves = Moves(engine, partial(own_kernels, engine, "moves.cl", TOUCHES))
+        return runtime._moves
 
 
 def _tracer() -> Tracer:

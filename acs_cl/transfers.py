@@ -1,20 +1,20 @@
 """Transfers as launches: read, write, fill, copy, host tasks, and pinned host memory.
 
 Input: arrays and host values. Output: handles. The driver copies contiguous memory. Fills and
-copies that are short and recorded are launches of kernels (`launch/short_moves.py`). So are those
-with gaps, where no byte between elements may be touched. `_elements` has the odd ones.
+copies that are short and recorded are launches of kernels (`launch/moves.py`). So are those with
+gaps, where no byte between elements may be touched.
 
 Invariant: `write` copies host memory before the call returns, unless the caller promised not to
 change it. Host memory that `read` returns belongs to the handle until it is done.
 """
 
-# Long because: each kind of transfer ends in one of the same three ways.
+# Long because: each kind of transfer ends in one of the same two ways.
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from math import gcd, prod
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,9 +23,8 @@ from .access.arguments import declared
 from .devices import driver
 from .devices.driver import Events, Place
 from .errors import OutOfMemory, UsageError, describe
-from .launch.commands import HostCommand, KernelCommand, TransferCommand, bytes_of, check_takes
+from .launch.commands import HostCommand, TransferCommand, bytes_of, check_takes
 from .launch.several_handles import SeveralHandle
-from .launch.strided import element_kernel
 from .launch.uploads import beside, is_next
 from .memory.array import Array
 from .memory.values import check, converted, element_of, values_for
@@ -38,9 +37,6 @@ if TYPE_CHECKING:
 
 NOWHERE = Place(None, 0, 0)
 """Place of arrays without elements."""
-
-PATTERNS = (1, 2, 4, 8, 16, 32, 64, 128)
-"""Sizes of fill patterns that OpenCL has."""
 
 UNCOPIED_BYTES = 1 << 20
 """Bytes from which on `write` waits for its transfer if nothing is ahead of it, to save a copy."""
@@ -143,17 +139,17 @@ def fill(engine: Engine, array: Array, value: object) -> Handle:
     element = element_of(value, array.dtype)
     if not array.nbytes:
         return _nothing(engine, "fill")
-    if array.dtype.itemsize not in PATTERNS:
+    if array.dtype.itemsize not in driver.PATTERNS:
         return write(engine, array, element.reshape(()), True)
-    is_whole, moves = array.contiguous, engine.moves()
-    handle = None if moves is None else moves.fill(array, element, is_whole)
+    moves, is_whole = engine.moves(), array.contiguous
+    handle = moves.fill_piece(array, element) if is_whole else moves.fill(array, element)
     if handle is not None:
         return handle
     if is_whole and not array.offset % array.dtype.itemsize:  # elsewhere drivers refuse a pattern
         return _move(engine, "fill", array, element)
     single = engine.new_array((1,), array.dtype)
     write(engine, single, element, True)
-    return _elements(engine, "fill", array, single, (0,) * array.ndim)
+    return moves.copy(array, single, (0,) * array.ndim)
 
 
 def copy(engine: Engine, target: Array, source: object) -> Handle:
@@ -179,13 +175,10 @@ def copy(engine: Engine, target: Array, source: object) -> Handle:
         apart = engine.new_array(source.shape, source.dtype)
         copy(engine, apart, source)
         source = apart
-    is_whole, moves = source.contiguous and target.contiguous, engine.moves()
-    handle = None if moves is None else moves.copy(target, source, is_whole)
-    if handle is not None:
-        return handle
-    if is_whole:
-        return _move(engine, "copy", target, source)
-    return _elements(engine, "copy", target, source, source.strides)
+    moves = engine.moves()
+    if source.contiguous and target.contiguous:
+        return moves.copy_piece(target, source) or _move(engine, "copy", target, source)
+    return moves.copy(target, source, source.strides)
 
 
 def host_task(
@@ -211,7 +204,7 @@ def host_task(
             if not array.contiguous:
                 packed[key] = engine.new_array(array.shape, array.dtype)
                 if is_read:
-                    _elements(engine, "copy", packed[key], array, array.strides, wait_for)
+                    engine.moves().copy(packed[key], array, array.strides, wait_for)
         return packed[key].where() if array.nbytes else NOWHERE, hosts[key]
 
     read_places = [place(array, True) for array in read_arrays]
@@ -244,30 +237,6 @@ def pinned(engine: Engine, shape: tuple[int, ...], dtype: DType) -> HostArray:
     if nbytes > most:
         raise OutOfMemory(f"{nbytes:,} bytes of pinned memory: this device allows at most {most:,}")
     return driver.wait_for_pinned(engine.backend.queues[0], shape, dtype)
-
-
-def _elements(
-    engine: Engine, name: str, target: Array, source: Array, source_strides: tuple[int, ...],
-    wait_for: Events = None,
-) -> Handle:  # fmt: skip
-    """Copy element by element between strided views. A stride of 0 repeats."""
-    unit = gcd(
-        target.dtype.itemsize, target.offset, source.offset, *target.strides, *source_strides, 16
-    )
-    unit = min(unit, 8)
-    words = target.dtype.itemsize // unit
-    kernel, sizes, values = element_kernel(
-        engine, unit, words, target.shape, target.strides, source_strides
-    )
-    pointers: list[object] = []
-    for index, array in enumerate((target, source)):
-        place = array.where()
-        pointers += (index, place.memory)
-        start = (place.offset + array.lead) // unit
-        values += (2 + len(values) // 2, np.int64(start).tobytes())
-    command = KernelCommand(name, kernel, sizes, None, tuple(pointers), tuple(values), None)
-    access = Access(source.spans, target.spans, target.overwrites())
-    return engine.launch(command, access, wait_for)
 
 
 def target_for(array: Array, out: object) -> HostArray:

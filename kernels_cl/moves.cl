@@ -1,7 +1,9 @@
-/* Short fills and copies. WORD is an unsigned type with the size of an element.
+/* Fills and copies. WORD is an unsigned type with the size of an element, or of a part of one.
 
-   Without GAPS the arrays are in one piece of n elements. With it, elements lie in three dimensions,
-   nx * ny * get_global_size(2) of them, each so many words behind the one before it along an axis. */
+   Without GAPS the arrays are in one piece of n words. With it, words lie along axes, each so many
+   words behind the one before it: along three of them, or with MORE along six, where the last four
+   share an axis of the launch. A source begins `start` words behind its first byte, and may go
+   backwards. */
 
 #ifndef GAPS
 
@@ -21,19 +23,36 @@ kernel void copy(global WORD *target, global const WORD *source, uint n)
 
 #else
 
-kernel void fill(global WORD *target, WORD value, uint nx, uint ny, int tx, int ty, int tz)
+kernel void fill(global WORD *target, WORD value, long nx, long ny, long tx, long ty, long tz)
 {
-    const size_t x = get_global_id(0), y = get_global_id(1), z = get_global_id(2);
+    const long x = get_global_id(0), y = get_global_id(1), z = get_global_id(2);
     if (x < nx && y < ny)
         target[x * tx + y * ty + z * tz] = value;
 }
 
-kernel void copy(global WORD *target, global const WORD *source, uint nx, uint ny,
-                 int tx, int ty, int tz, int sx, int sy, int sz)
+#ifndef MORE
+
+kernel void copy(global WORD *target, global const WORD *source, long start, long nx, long ny,
+                 long tx, long ty, long tz, long sx, long sy, long sz)
 {
-    const size_t x = get_global_id(0), y = get_global_id(1), z = get_global_id(2);
+    const long x = get_global_id(0), y = get_global_id(1), z = get_global_id(2);
     if (x < nx && y < ny)
-        target[x * tx + y * ty + z * tz] = source[x * sx + y * sy + z * sz];
+        target[x * tx + y * ty + z * tz] = source[start + x * sx + y * sy + z * sz];
 }
 
+#else
+
+kernel void copy(global WORD *target, global const WORD *source, long start, long nx, long ny,
+                 long nz, long nu, long nv,
+                 long tx, long ty, long tz, long tu, long tv, long tw,
+                 long sx, long sy, long sz, long su, long sv, long sw)
+{
+    const long x = get_global_id(0), y = get_global_id(1), all = get_global_id(2);
+    const long z = all % nz, u = all / nz % nu, v = all / nz / nu % nv, w = all / nz / nu / nv;
+    if (x < nx && y < ny)
+        target[x * tx + y * ty + z * tz + u * tu + v * tv + w * tw] =
+            source[start + x * sx + y * sy + z * sz + u * su + v * sv + w * sw];
+}
+
+#endif
 #endif

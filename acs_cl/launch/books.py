@@ -16,7 +16,7 @@ from typing import Any
 import pyopencl as cl
 
 from .. import core
-from ..devices.driver import COMPLETE, CommandQueue, OwnKernel
+from ..devices.driver import COMPLETE, CommandQueue
 from ..errors import UsageError
 from ..host.living import Living
 from ..host.threads import HostTasks, Poller
@@ -153,8 +153,6 @@ class Books:
         """{thread: what captures its calls}."""
         self.programs: dict[Any, Any] = {}
         """Kernels that were adopted from other code."""
-        self.element_copies: dict[int, OwnKernel] = {}
-        """{bytes of an element: the kernel that copies strided elements}."""
         self.kernels = Living[Any]()
         """Kernels whose signature is known, for explanations."""
         self.measuring: object | None = None

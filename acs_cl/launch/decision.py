@@ -28,6 +28,9 @@ from .commands import KernelCommand
 WIDTH = 4
 """Bytes of a value that decides."""
 
+FLAGS = np.dtype(np.uint32), np.dtype(np.int32)
+"""Types of such values."""
+
 LARGEST = 2**31 - 1
 
 WORDS = 64

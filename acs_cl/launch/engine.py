@@ -26,13 +26,14 @@ import pyopencl as cl
 
 from .. import core
 from ..devices import driver
+from ..devices.driver import Events
 from ..errors import UsageError
 from ..handle import Handle
 from ..host.threads import Poller, on_host_task
 from ..memory.array import Array, Transfers
 from ..memory.blocks import Base
 from ..memory.views import contiguous_strides
-from ..records import Access, Command, DType, HostArray, Protocol, Span, interval
+from ..records import Access, Command, DType, HostArray, Protocol, Sizes, Span, interval
 from . import bases, waits
 from .backend import Backend, Ended
 from .books import Books, ForeignEvents, Parts
@@ -64,27 +65,41 @@ class OpenBypass(Protocol):
         """Make a launch of them. `by_own`: a command of the same queue ends them."""
 
 
+class Moves(Protocol):
+    """Fills and copies that are launches of kernels. None: they have to be made in another way."""
+
+    def fill_piece(self, array: Array, element: HostArray) -> Handle | None:
+        """Fill an array in one piece."""
+
+    def copy_piece(self, target: Array, source: Array) -> Handle | None:
+        """Copy between arrays in one piece that share no bytes."""
+
+    def fill(self, array: Array, element: HostArray) -> Handle | None:
+        """Fill a view."""
+
+    def copy(
+        self, target: Array, source: Array, strides: Sizes, wait_for: Events = None
+    ) -> Handle:
+        """Copy to a view from one that shares no bytes with it and has these strides."""
+
+
 class Calls(Transfers, Protocol):
     """Functions of higher modules for arrays and kernels, which know only the engine."""
 
     def collected(self, engine: Engine) -> None:
         """Clean up an engine that is no longer used."""
 
+    def runtime(self, engine: Engine) -> object:
+        """Return the runtime that the program holds."""
+
+    def moves(self, engine: Engine) -> Moves:
+        """Return what makes fills and copies that are launches of kernels."""
+
     def launch_many(self, kernel: Any, *how: object) -> Any:
         """Launch a kernel many times."""
 
     def as_tuned(self, engine: Engine, command: Command, access: Access) -> Command:
         """Cut a launch in the way that was tuned on this device, if the library chooses the cut."""
-
-
-class Moves(Protocol):
-    """Fills and copies of few bytes that are launches of kernels."""
-
-    def fill(self, array: Array, element: HostArray, is_whole: bool) -> Handle | None:
-        """Launch a fill. None: it has to be made in another way. `is_whole`: in one piece."""
-
-    def copy(self, target: Array, source: Array, is_whole: bool) -> Handle | None:
-        """Launch a copy between arrays that share no bytes. None: as for a fill."""
 
 
 class Engine(Books):
@@ -96,10 +111,6 @@ class Engine(Books):
     def __init__(self, parts: Parts, calls: Calls) -> None:
         super().__init__(parts)
         self.calls = calls
-        self.owner: Callable[[Engine], object] = _nobody
-        """Returns the runtime that the program holds."""
-        self.moves: Callable[[], Moves | None] = _nothing
-        """Returns what makes short fills and copies of kernels. None: the driver makes all."""
         self.bypasses: list[OpenBypass] = []
         self.now_us: Callable[[], float] = lambda: perf_counter() * 1e6
         """Tells the time of replays, and of steps on several devices."""
@@ -534,7 +545,11 @@ class Engine(Books):
 
     def runtime(self) -> Any:
         """Return the runtime that the program holds."""
-        return self.owner(self)
+        return self.calls.runtime(self)
+
+    def moves(self) -> Moves:
+        """Return what makes fills and copies that are launches of kernels."""
+        return self.calls.moves(self)
 
     def new_array(self, shape: tuple[int, ...], dtype: DType) -> Array:
         """Make an array with undefined contents."""
@@ -620,11 +635,3 @@ class Engine(Books):
                 self.failures.poison.addressed[base.number] = whole
         if self.checker is not None:
             self.checker.data_taken(array)
-
-
-def _nothing() -> None:
-    """Return None."""
-
-
-def _nobody(engine: Engine) -> None:
-    """Return None: there is no runtime."""
