@@ -16,7 +16,6 @@ import struct
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pyopencl as cl
 
 from . import core
@@ -26,7 +25,7 @@ from .devices.driver import Events, OwnKernel, Place, is_svm, like
 from .devices.pocl import compiles_late
 from .errors import UsageError, describe, whole
 from .launch.commands import KernelCommand, NoVariantError, TransferCommand
-from .launch.decision import LARGEST, WIDTH, Cell, DecidedCommand, Decision, Fault
+from .launch.decision import FLAGS, LARGEST, WIDTH, Cell, DecidedCommand, Decision, Fault
 from .ranges import meet
 from .records import Access
 from .versions import RuntimeKernel, refuse_unfit
@@ -38,7 +37,7 @@ ROUNDED = 64
 """An upper bound is rounded up to a multiple of this if the driver chooses the group size, so that
 it finds a good one."""
 
-_UINT32, _INT32 = np.dtype(np.uint32), np.dtype(np.int32)
+_UINT32, _INT32 = FLAGS
 
 
 class size:  # noqa: N801  read like `range` and `slice`
@@ -301,5 +300,5 @@ def _cell(kernel: RuntimeKernel, value: object, what: str) -> Cell:
 
 def _is_one(value: Any, dtype: object) -> bool:
     if dtype is not None:
-        return dtype in (_UINT32, _INT32) and value.size == 1
+        return dtype in FLAGS and value.size == 1
     return isinstance(value, (cl.Buffer, cl.SVMPointer)) and value.size == WIDTH

@@ -20,6 +20,7 @@ from .access.binder import parameter_of
 from .access.cuts import asked
 from .conditions import Deciding, size
 from .launch.backend import ALL, NO_ITEMS, Lease
+from .launch.decision import FLAGS
 from .memory.array import Array
 from .records import NamedTuple
 from .scheduler.layout import INLINE_BYTES, MOST_ARGS_BYTES, RECORD_BYTES
@@ -34,9 +35,6 @@ if TYPE_CHECKING:
 
 _Parameter: TypeAlias = tuple[str, str, int]
 """The core's code of a parameter, how it is used, and its bytes."""
-
-FLAGS = (np.dtype(np.uint32), np.dtype(np.int32))
-"""Types of a word for `when=`."""
 
 _HEAD_BYTES = RECORD_BYTES - INLINE_BYTES
 _MOST_POINTERS = 31

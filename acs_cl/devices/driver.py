@@ -36,6 +36,9 @@ Origin: TypeAlias = tuple[str, tuple[str, ...], str]
 
 STATUS = cl.event_info.COMMAND_EXECUTION_STATUS
 
+PATTERNS = (1, 2, 4, 8, 16, 32, 64, 128)
+"""Bytes that the pattern of a fill may have."""
+
 enqueue_kernel: Callable[..., cl.Event] = _cl.enqueue_nd_range_kernel
 """(queue, kernel, global size, local size, offset, wait for, False, False), by position only."""
 
@@ -196,7 +199,7 @@ def copy(queue: cl.CommandQueue, target: Place, source: Place, wait_for: Events)
 
 
 def fill(queue: cl.CommandQueue, place: Place, pattern: HostArray, wait_for: Events) -> cl.Event:
-    """Repeat a pattern of 1, 2, 4 … 128 bytes over a place."""
+    """Repeat a pattern over a place."""
     if is_svm(place.memory):
         return _svm_fill(queue, place.memory, pattern, byte_count=place.nbytes, wait_for=wait_for)
     return _fill(queue, place.memory, pattern, place.offset, place.nbytes, wait_for)

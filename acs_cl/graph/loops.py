@@ -21,7 +21,7 @@ import numpy as np
 from ..errors import PoisonedError, UsageError, describe, whole
 from ..handle import Handle
 from ..host.call_sites import caller
-from ..launch.decision import LARGEST, WIDTH
+from ..launch.decision import FLAGS, LARGEST, WIDTH
 from ..memory.array import Array
 from ..ranges import meet
 from ..records import Access, HostArray, NamedTuple, Protocol
@@ -31,8 +31,6 @@ if TYPE_CHECKING:
 
     from ..launch.engine import Engine
     from .loop_trial import LoopTrial
-
-_DTYPES = np.dtype(np.uint32), np.dtype(np.int32)
 
 
 class Loop(NamedTuple):
@@ -200,7 +198,7 @@ def checked(what: str, engine: Engine | None, flag: object, at_most: object) -> 
             f"{what}: got at_most={at_most!r}, expected 1 to {LARGEST}: a loop on the "
             "device needs a bound"
         )
-    if not isinstance(flag, Array) or flag.dtype not in _DTYPES or flag.size != 1:
+    if not isinstance(flag, Array) or flag.dtype not in FLAGS or flag.size != 1:
         raise UsageError(
             f"{what}: got {describe(flag)}, expected one uint32 or int32 on the device, such as "
             "flags[i : i + 1]"

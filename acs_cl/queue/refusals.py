@@ -28,6 +28,7 @@ import pyopencl as cl
 from numpy.typing import DTypeLike
 from pyopencl import _cl
 
+from ..devices.driver import PATTERNS
 from ..launch.commands import KernelCommand
 from ..launch.engine import Engine
 from ..launch.sizes import has_rests, may_have_rests
@@ -39,8 +40,6 @@ from .driver_checks import refusal
 CODES = cl.status_code
 _FLAGS, _INFO, _IMAGE, _MAPS = cl.mem_flags, cl.mem_info, cl.image_info, cl.map_flags
 _MIGRATIONS = cl.mem_migration_flags.HOST | cl.mem_migration_flags.CONTENT_UNDEFINED
-_PATTERNS = [1 << power for power in range(8)]
-"""Bytes that the pattern of a fill may have."""
 
 Triple = tuple[int, int, int]
 Memory: TypeAlias = cl.MemoryObjectHolder
@@ -209,7 +208,7 @@ def _as_the_driver(routine: str, memory: Memory, which: str) -> None:
 def _fill(routine: str, mem: Memory, pattern: object, offset: int, size: int) -> None:
     _within(routine, mem, offset, size)
     width = _bytes_of(pattern)
-    if width not in _PATTERNS or offset % width or size % width:
+    if width not in PATTERNS or offset % width or size % width:
         refuse(CODES.INVALID_VALUE, routine)
 
 
@@ -222,7 +221,7 @@ def _svm_copy(
 
 
 def _svm_fill(routine: str, pattern: object, **_: object) -> None:
-    if _bytes_of(pattern) not in _PATTERNS:
+    if _bytes_of(pattern) not in PATTERNS:
         refuse(CODES.INVALID_VALUE, routine)
 
 
