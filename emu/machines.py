@@ -149,7 +149,7 @@ SCHEDULER_H200 = SchedulerSpec(
     launched=3,
     group=256,
     least_items=256,  # one turn of a group
-    most_tiles=4,  # acs_cl/scheduler/builds.py
+    most_tiles=4,  # acs_cl/scheduler/maker.py
     slice_ns=50_000_000,  # docs/design/scheduler.md
     leaves=False,
     holds=False,
@@ -168,10 +168,10 @@ SCHEDULER_POCL = SCHEDULER_H200._replace(
     task_ns=45,  # the same, 64 chains
     gang_ns=0,
     groups=1,
-    launched=4,  # acs_cl/scheduler/builds.py
+    launched=4,  # acs_cl/scheduler/maker.py
     group=1,
     least_items=256,  # SMALLEST_TILE of acs_cl/scheduler/task.py
-    most_tiles=2,  # acs_cl/scheduler/builds.py
+    most_tiles=2,  # acs_cl/scheduler/maker.py
     leaves=True,
 )
 

@@ -36,7 +36,7 @@ import acs_cl as acs
 from acs_cl import testing
 from acs_cl.devices import driver
 from acs_cl.launch.backend import End
-from acs_cl.scheduler import backend as device_module
+from acs_cl.scheduler import ends
 from acs_cl.scheduler.policy import (
     COOLDOWN,
     CUTS,
@@ -1053,7 +1053,7 @@ def test_launches_whose_times_the_driver_does_not_have_end_all_the_same(device: 
         choice.on_cpu = True
         backend: Any = rt.engine.backend
         key = ("add", (8,), None)
-        backend._timed[1] = key
+        backend._ends.timed[1] = key
         end = End(1, 0, Timeless(), 0)
         assert backend.from_queues([end]) == [end]
         assert choice.wants_time(key)
@@ -1155,10 +1155,10 @@ def test_epochs_take_the_queue_without_times_until_one_seems_long(
 
 
 def test_the_oldest_reasons_are_forgotten_many_at_a_time() -> None:
-    kept = device_module.REMEMBERED
+    kept = ends.REMEMBERED
     where = dict.fromkeys(range(2 * kept - 1), "why")
-    device_module.forget_oldest(where)
+    ends.forget_oldest(where)
     assert len(where) == 2 * kept - 1
     where[2 * kept - 1] = "why"
-    device_module.forget_oldest(where)
+    ends.forget_oldest(where)
     assert list(where) == list(range(kept, 2 * kept))

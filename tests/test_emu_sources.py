@@ -145,9 +145,9 @@ def test_constants_of_the_code_are_the_codes() -> None:
         assert one.epoch_tasks == MOST_TASKS
         assert one.slice_ns == Settings().slice_s * 1e9
     assert machines.SCHEDULER_POCL.least_items == SMALLEST_TILE
-    text = (ROOT / "acs_cl" / "scheduler" / "builds.py").read_text(encoding="utf-8")
+    text = (ROOT / "acs_cl" / "scheduler" / "maker.py").read_text(encoding="utf-8")
     ours = machines.SCHEDULER_POCL.most_tiles, machines.SCHEDULER_H200.most_tiles
-    assert f"tiles = {ours[0]} * groups if self._loops else {ours[1]} * groups" in text
+    assert f"tiles = {ours[0]} * groups if self.loops else {ours[1]} * groups" in text
     assert f"groups = {machines.SCHEDULER_POCL.launched} * units" in text
 
 

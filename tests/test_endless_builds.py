@@ -20,7 +20,7 @@ import atexit, sys, threading, time
 {at_exit}
 import acs_cl as acs
 from acs_cl.host import isolated
-from acs_cl.scheduler import apart, builds
+from acs_cl.scheduler import apart, builds, maker
 
 rt = acs.Runtime(backend="device")
 program = rt.build('''
@@ -50,11 +50,11 @@ sys.exit(3)
 """
 
 STAND_INS = {
-    "here": ("builds.build_told = endless", ""),
+    "here": ("maker.build_told = endless", ""),
     "in a process of its own": (
         "apart.Apart.compile = stopped",
         # as where nobody compiles in this process first: NVIDIA's compiler holds up every launch
-        "rt.engine.backend.schedulers.tier = 'ptx'",
+        "rt.engine.backend.schedulers.maker.tier = 'ptx'",
     ),
 }
 
@@ -97,7 +97,7 @@ def test_a_program_beside_such_a_compiler_has_the_time_that_it_works(
     works_s = 1.5 * threads.LAST_S
     done = run(
         LAST.format(works_s=works_s, hangs=hangs),
-        stand_in="builds.build_told = endless",
+        stand_in="maker.build_told = endless",
         apart="",
         nonce=7,
     )
@@ -108,7 +108,7 @@ def test_a_program_beside_such_a_compiler_has_the_time_that_it_works(
 
 @pytest.mark.skipif(not hasattr(signal, "SIGSTOP"), reason="nothing stops a process here")
 def test_a_program_without_a_processor_is_not_ended_for_it() -> None:
-    about = {"stand_in": "builds.build_told = endless", "apart": "", "nonce": 7}
+    about = {"stand_in": "maker.build_told = endless", "apart": "", "nonce": 7}
     last = LAST.format(works_s=threads.LAST_S, hangs=False)
     text = PROGRAM.format(at_exit=last, **about)
     with subprocess.Popen([sys.executable, "-c", text], stdout=subprocess.PIPE, text=True) as done:

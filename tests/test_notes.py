@@ -191,7 +191,7 @@ def test_a_traced_runtime_notes_from_the_beginning(device: cl.Device, tmp_path: 
 
 def test_what_does_not_fit_is_counted(device: cl.Device) -> None:
     with acs.Runtime(device, backend="device") as rt:
-        rt.engine.backend.schedulers.notes_room = 8  # type: ignore[attr-defined]
+        rt.engine.backend.schedulers.maker.notes_room = 8  # type: ignore[attr-defined]
         step = Step(rt)
         with rt.record() as graph:
             step.go()
@@ -208,7 +208,7 @@ def test_what_does_not_fit_is_counted(device: cl.Device) -> None:
 
 def test_a_long_trace_is_read_now_and_then(device: cl.Device) -> None:
     with acs.Runtime(device, backend="device", trace=True) as rt:
-        rt.engine.backend.schedulers.notes_room = 1024  # type: ignore[attr-defined]
+        rt.engine.backend.schedulers.maker.notes_room = 1024  # type: ignore[attr-defined]
         step = Step(rt)
         rt.trace.clear()
         for _ in range(40):

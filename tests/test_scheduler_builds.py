@@ -34,6 +34,7 @@ from acs_cl.scheduler import builds as schedulers
 from acs_cl.scheduler import compiling, homes, kernel_sets
 from acs_cl.scheduler.builds import Schedulers
 from acs_cl.scheduler.built import Facts
+from acs_cl.scheduler.maker import Maker
 from acs_cl.scheduler.policy import FEW_ON_CPU, HOT, SAMPLES
 
 SOURCE = """
@@ -325,7 +326,7 @@ def test_what_another_process_has_compiled_is_compiled_once(
     with inside.helpers() as apart:
         assert inside.built_beside(scheduler.builds, rt, *kernels) == [{"k0", "k1"}]
         watched = bool(variable("ACS_CL_WATCHDOG"))
-        other = Schedulers(rt.context, rt.device, rt.plan.tier, None, watched=watched)
+        other = Schedulers(Maker(rt.context, rt.device, rt.plan.tier, watched=watched))
         assert inside.built_beside(other, rt, *kernels) == [{"k0", "k1"}]
         other.close()
     assert apart == [("translate", True), ("compile", True)]
@@ -348,7 +349,7 @@ def another(rt: acs.Runtime) -> Iterator[Callable[[], Schedulers]]:
 
     def make() -> Schedulers:
         watched = bool(variable("ACS_CL_WATCHDOG"))
-        made.append(Schedulers(rt.context, rt.device, rt.plan.tier, None, watched=watched))
+        made.append(Schedulers(Maker(rt.context, rt.device, rt.plan.tier, watched=watched)))
         return made[-1]
 
     yield make

@@ -21,10 +21,7 @@ Invariants:
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
-from contextlib import suppress
-from functools import partial
-from itertools import islice
+from collections.abc import Sequence
 from math import prod
 from time import perf_counter
 from typing import TYPE_CHECKING
@@ -35,14 +32,11 @@ from .. import core
 from ..backends.queues import open_queues
 from ..devices.driver import CommandQueue, Origin, OwnKernel
 from ..errors import DeviceError
-from ..host.threads import need_stack
 from ..launch.backend import (
     ALL,
-    DECIDED,
     NO_ITEMS,
     Backend,
     BandHeads,
-    End,
     Ended,
     LaneCounts,
     Lease,
@@ -54,9 +48,10 @@ from ..memory.blocks import Store
 from ..records import Access, Command, Found, Key, Launch, Report
 from .builds import Schedulers
 from .built import Scheduler
+from .ends import Ends
 from .homes import Head, Homes, keep_on_lanes, offer_of
-from .notes import NOTED, NOTES, Book, Noted
-from .policy import AS_RULED, FILLS, HOT, IN_SCHEDULER, ON_LANES, Choice
+from .maker import Maker
+from .policy import FILLS, HOT, IN_SCHEDULER, ON_LANES, Choice
 from .segment import SegmentCommand
 from .segment import Settings as SegmentSettings
 from .sender import Epoch, Sender, Settings
@@ -77,9 +72,6 @@ UNSURE_S = 0.004
 launches on a slow host."""
 
 RETURNED = "its epoch had too few tasks to be worth sending"
-
-REMEMBERED = 8192
-"""How many launches on lanes have their reason kept for `explain`."""
 
 ON_HOST = "on the host"
 
@@ -107,19 +99,14 @@ class Device(Backend):
         if choice is not None:
             self.name = lanes.name  # the backend of the lanes, with the scheduler beside it
         self._store = store
-        self.schedulers = Schedulers(
-            context, device, tier, settings.groups, settings.watched, settings.room, settings.timed
-        )
-        self._book = Book()
+        how = settings.groups, settings.watched, settings.room, settings.timed
+        self.schedulers = Schedulers(Maker(context, device, tier, *how))
         on_cpu = bool(device.type & cl.device_type.CPU)
         self._few = 1 if choice is None else choice.few
         """Tasks from which on an epoch is sent, even though it may go to lanes."""
         self.sender = Sender(self.queues[0], lanes, store, on_cpu, settings, table, self._few)
         self._table = table
-        self._errors: dict[int, BaseException] = {}
-        self._lost: list[tuple[int, BaseException]] = []
-        self._ended: Ended = []
-        """What the caller has not taken yet."""
+        self._ends = Ends(self.sender, table, choice)
         self.choice = choice
         """The rule that chooses between scheduler and lanes. None: all that can go to the
         scheduler."""
@@ -131,11 +118,8 @@ class Device(Backend):
             self._clockless = [CommandQueue(context, device)]
         self._commands: list[Launch] = []
         """The launches of the open epoch, if the whole epoch may still go to lanes."""
-        self._timed: dict[int, Key] = {}
         self._reasons = core.native.Reasons()
         """Why launches went to lanes, and how many."""
-        self._children: dict[int, str] = {}
-        """What happened to spawned items, by the launch whose epoch spawned them."""
         self._homes = Homes(self.schedulers, store, choice, table, self._reasons)
         self._steps = Steps(choice, self.schedulers) if choice is not None else None
         if self._steps is not None:
@@ -186,8 +170,8 @@ class Device(Backend):
             return f"{ON_HOST}; "
         if reason is not None:
             return f"on a lane: {reason}; "
-        if number in self._children:
-            return f"in the scheduler on the device; {self._children[number]}; "
+        if number in self._ends.children:
+            return f"in the scheduler on the device; {self._ends.children[number]}; "
         if self._table.was_foreseen(number):
             return "in the scheduler on the device, in an epoch that came as foreseen; "
         if self._table.epoch(number) or self._reasons.reaches(number):
@@ -236,7 +220,7 @@ class Device(Backend):
     def from_queues(self, ended: Ended) -> Ended:
         """Take launches that ended on lanes. Some need their time noted, and the epochs that they
         followed end before them."""
-        return self._collect(lambda: ended)
+        return self._ends.collect(lambda: ended)
 
     def catch_up(self) -> None:
         """Gather kernels that are launched in turn, and send the open epoch if it is full."""
@@ -392,7 +376,7 @@ class Device(Backend):
         if self.choice is not None and self.choice.on_cpu:
             key = key_of(command)
             if key is not None and self.choice.wants_time(key) and _has_origin(command):
-                self._timed[number] = key
+                self._ends.timed[number] = key
         extra = None
         if self.sender.has_any:
             extra = self._epochs_above(launch)
@@ -508,7 +492,7 @@ class Device(Backend):
             try:
                 self._to_lane(launch, RETURNED)
             except Exception as error:  # any error is the launch's own
-                self._lost.append((launch.number, DeviceError(str(error))))
+                self._ends.lost.append((launch.number, DeviceError(str(error))))
 
     # ---- what has ended ------------------------------------------------------------------------
 
@@ -559,118 +543,24 @@ class Device(Backend):
             self.send()
         elif epoch is not None and epoch.attended and perf_counter() - epoch.attended > ATTENDED_S:
             self.sender.leave_alone()
-        return self._collect(lambda: self.lanes.poll(most))
+        return self._ends.collect(lambda: self.lanes.poll(most))
 
     def poll_up_to(self, number: int) -> Ended:
         """Return launches that have ended, for a caller that waits for launch `number`."""
-        return self._collect(lambda: self.lanes.poll_up_to(number))
-
-    def _collect(self, poll: Callable[[], Ended]) -> Ended:
-        """Poll lanes, then epochs, then lanes again. The second poll of the lanes finds every
-        launch that an ended epoch followed. Epochs with launches of the core's own are reported
-        behind all others. The list is always the same one, and the caller empties it."""
-        ended = self._ended
-        self._from_lanes(poll())
-        if not self.sender.has_sent:
-            return ended
-        need_stack()
-        epoch = self.sender.take_ended()
-        if epoch is None:
-            return ended
-        while epoch is not None:
-            one_by_one = self._end(epoch)
-            ended += one_by_one
-            if len(one_by_one) < epoch.recorder.tasks + epoch.foreseen + epoch.is_replay:
-                ended.append(End(0, 0, epoch, -1, epoch.number))
-            epoch = self.sender.take_ended()
-        self._from_lanes(poll())
-        ended.sort(key=lambda one: (one.epoch, one.number))
-        return ended
-
-    def _from_lanes(self, ended: Ended) -> None:
-        """Take launches that ended on lanes, and note their times. Add launches that never reached
-        a lane."""
-        timed = self._timed
-        if timed and self.choice is not None:
-            for end in ended:
-                key = timed.pop(end.number, None)
-                if key is None or end.status < 0:
-                    continue
-                with suppress(cl.Error):  # some drivers have no times of a command
-                    times = end.event.profile
-                    self.choice.timed_on_lane(key, (times.end - times.start) / 1e3)
-                    self._table.generation += 1
-        if self._lost:
-            for number, error in self._lost:
-                self._errors[number] = error
-                self._ended.append(End(number, DECIDED, None, -1))
-            self._lost.clear()
-        self._ended += ended
-        ended.clear()
-
-    def _end(self, epoch: Epoch) -> Ended:
-        """Return the ends of an epoch's launches. If it failed, each launch has its error."""
-        which, table = epoch.number, self._table
-        if epoch.scheduler.notes is not None:
-            self._note(epoch)
-        status, broken, failures = self.sender.outcome(epoch, partial(table.of_epoch, which))
-        is_bad = broken is not None or bool(failures)
-        choice = self.choice
-        if not is_bad and choice is not None and choice.way == AS_RULED and epoch.is_judged:
-            self._judge(epoch, choice)
-        if broken is not None and epoch.resident is not None:
-            table.drop(epoch.resident)
-        if any(epoch.children):
-            self._children.update(dict.fromkeys(table.of_epoch(which), str(epoch.children)))
-            forget_oldest(self._children)
-        ended: Ended = []
-        for number in table.leave(which, is_bad):
-            error = broken if broken is not None else failures.get(number)
-            if error is not None:
-                self._errors[number] = error
-            ended.append(End(number, status if error is None else min(status, DECIDED), epoch, -1))
-        return ended
-
-    def _note(self, epoch: Epoch) -> None:
-        """Keep the notes of an epoch that has ended."""
-        times, segment = epoch.profile, epoch.segment
-        if epoch.event is None or times is None:
-            return
-        upto, numbers = int(epoch.status[NOTED]), self._table.of_epoch(epoch.number)
-        parts = None if segment is None else segment.parts
-        noted = Noted(epoch.scheduler.notes, upto - epoch.launches, upto, *times, numbers, parts)
-        self._book.ended(noted, int(epoch.status[NOTES]))
-        if self._book.is_large and not self.sender.has_sent:
-            self._book.keep()
-
-    def _judge(self, epoch: Epoch, choice: Choice) -> None:
-        """Give the rule the time of an epoch. It may then send these kernels to lanes."""
-        tasks = epoch.recorder.tasks + epoch.foreseen
-        if not epoch.is_clocked:
-            choice.seen_by_program((perf_counter() - epoch.sent) * 1e6, tasks)
-            return
-        took = epoch.device_us(choice.on_cpu)
-        if took is not None:
-            names, number = partial(self._names, epoch), self._table.number
-            if choice.timed_by_device(took, tasks, epoch.counts.width, number, names):
-                self._table.generation += 1
-
-    def _names(self, epoch: Epoch) -> Counter[str]:
-        """Count the launches of each kernel in an epoch."""
-        found = Counter(self._table.names(epoch.number))
-        return found + epoch.names if epoch.names else found
+        return self._ends.collect(lambda: self.lanes.poll_up_to(number))
 
     def time_tasks(self, on: bool) -> None:
         """Use schedulers that note times from now on, or the usual ones."""
         self.schedulers.time(on)
         if on:
-            self._book.begin(one.notes for one in self.schedulers.built() if one.notes is not None)
+            built = self.schedulers.built()
+            self._ends.book.begin(one.notes for one in built if one.notes is not None)
 
     def noted(self) -> Found | None:
         """Return what groups of the scheduler ran, for launches that have ended."""
         if self.sender.has_sent:
             return None
-        return self._book.take()._replace(untimed=self.schedulers.untimed())
+        return self._ends.book.take()._replace(untimed=self.schedulers.untimed())
 
     def snapshot(self) -> Snapshot | None:
         """Read the state of the oldest epoch on the device, by a queue that is not busy with it."""
@@ -692,7 +582,7 @@ class Device(Backend):
 
     def error(self, number: int, status: int) -> BaseException | None:
         """Return the error of a launch, where the driver's status does not tell it."""
-        return self._errors.pop(number, None) or self.lanes.error(number, status)
+        return self._ends.errors.pop(number, None) or self.lanes.error(number, status)
 
     # ---- the rest ------------------------------------------------------------------------------
 
@@ -764,15 +654,6 @@ class Device(Backend):
         self.lanes.close()
         self._table.forget_epochs()
         self.sender.let_go_of_all()
-
-
-def forget_oldest(where: dict[int, str]) -> None:
-    """Drop half of the entries when there are twice as many as needed. To drop one at a time would
-    be slow: Python finds the first key of a dictionary only behind all that were deleted before
-    it."""
-    if len(where) >= 2 * REMEMBERED:
-        for number in list(islice(where, len(where) - REMEMBERED)):
-            del where[number]
 
 
 def _has_origin(command: Command) -> bool:

@@ -1,7 +1,7 @@
 """Builds: which kernels are in schedulers, and a thread that builds them while the program runs.
 
 Input: kernels that the program launches. Output: their bodies in a scheduler that is ready, or the
-reason why there is none yet or ever. A thread translates and builds while these kernels run on
+reason why there is none yet or ever. A thread builds them (`maker`) while these kernels run on
 lanes. It takes everything that was asked for meanwhile at once.
 
 Invariants: asking never waits. Waiting for a scheduler ends after `PATIENCE_S`, because some
@@ -14,44 +14,25 @@ takes its place, and epochs keep the one that they were recorded for. A refusal 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from collections.abc import Set as AbstractSet
-from contextlib import closing, contextmanager
+from contextlib import closing
 from math import inf
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, TypeAlias
-
-import pyopencl as cl
+from typing import TypeAlias
 
 from .. import core
-from ..devices.driver import Origin, OwnKernel
+from ..devices.driver import Origin
 from ..devices.facts import CannotParse
-from ..devices.pocl import compiles_late
 from ..errors import AcsError
 from ..host import isolated, threads
-from ..host.digest import digest
 from ..host.output import say
-from ..opencl_c.functions import translated
 from ..opencl_c.functions.translated import CannotTranslate
-from . import layout
-from .apart import Apart
-from .built import Facts, Scheduler, Text
-from .children import ROOM, Room, give_pool
-from .compiling import (
-    NAME,
-    build_told,
-    is_compiled,
-    keep_note,
-    note_of,
-    warm_up,
-)
-from .kept_sets import KeptSet, Launched
+from .built import Facts, Scheduler
+from .kept_sets import Launched
 from .kernel_sets import KernelSet, KernelSets, Options
-from .notes import MOST, TIMED, Notes
-from .task import Body, Limits, Unfit
-
-if TYPE_CHECKING:
-    from ..opencl_c.functions.translated import Function, Functions
+from .maker import Maker
+from .task import Body, Unfit
 
 LONG_BUILD_S = 20.0
 """A scheduler that took this long to build takes no more kernels. So a slower compiler than those
@@ -61,14 +42,6 @@ ENOUGH_GROUPS = 2
 """Groups that run at the same time on each compute unit, from which on a scheduler loses nothing by
 having fewer than before. With two instead of six it ran rigid bodies on an H200 three to four times
 as fast as lanes did."""
-
-UNIT_BYTES, UNIT_REGISTERS = 64 << 10, 65536
-"""Local memory and registers of a compute unit, at least."""
-
-LARGE = 1 << 16
-"""Characters of kernels from which on a process of its own translates and compiles them, whoever
-waits. On PoCL 3.0 so many take two seconds of a processor, and a process one to start. A driver may
-let nobody launch while it compiles in this one, and nobody could end it."""
 
 GRAPH_S = 10.0
 """How long a graph waits for its schedulers. Its replays go to lanes until they are built."""
@@ -100,40 +73,15 @@ def _too_late() -> str:
 class Schedulers:
     """Holds all schedulers of a runtime."""
 
-    def __init__(
-        self,
-        context: Any,
-        device: Any,
-        tier: str,
-        groups: int | None,
-        watched: bool = False,
-        room: Room = ROOM,
-        timed: bool = False,
-    ) -> None:
-        self._context = context
-        self._device = device
-        self.tier = tier
-        self._watched = watched
-        self._timed = timed
-        """Whether all schedulers are built in their timed form only."""
-        self._times = timed
-        self.notes_room = MOST
-        """Tiles that each scheduler can note until the host reads."""
+    def __init__(self, maker: Maker) -> None:
+        self.maker = maker
+        self._times = maker.timed
         self._untimed: dict[Scheduler, str] = {}
         """Schedulers without a timed form, and the reason."""
-        self._room = room
-        self._cap = groups
-        self._loops = bool(device.type & cl.device_type.CPU)
-        # on a CPU kernels run on the cores that it needs
-        manners = isolated.MODEST if self._loops else isolated.POLITE
-        self._helper, self._prompt = Apart(device, manners), Apart(device, isolated.PROMPT)
-        """Of the thread. The second one is for what somebody waits for."""
-        self.tiled_group = 1 if self._loops else min(256, int(device.max_work_group_size))
         self._lock = core.native.Lock()
-        self._sets = KernelSets(self._loops)
-        self._programs: dict[tuple[str, Options], Functions] = {}
-        self._translated: dict[Origin, tuple[Function, str, Options]] = {}
-        self.launched = Launched(device, tier)
+        self.tiled_group = maker.tiled_group
+        self._sets = KernelSets(maker.loops)
+        self.launched = Launched(maker.device, maker.tier)
         self._keeps = False
         """Whether nobody waits for the present builds, so that sets become what they were."""
         self._reasons: dict[Origin | tuple[Origin, int], str] = {}
@@ -145,17 +93,7 @@ class Schedulers:
         """While launches are watched: kernels that were looked up, with group size and options."""
         self._gathered: list[tuple[Origin, int, Options]] = []
         """Kernels that are to be in one scheduler."""
-        self._compiles_apart = tier == "ptx" or compiles_late(device)
-        """Whether compiling would keep the program from launching."""
-        self._takes_long = False
-        """Whether something large is being translated or compiled in a process of its own."""
-        self._waiting = 0
-        """Threads that wait for builds, so that these are made here, which is sooner."""
-        self._insisting = 0
-        """Those of them that wait for large ones, too."""
         self._thread: threading.Thread | None = None
-        self._began: float | None = None
-        """When the thread began with its present work. None while it has none."""
         self._closed = False
         self.builds = 0
         """How many schedulers were put to use."""
@@ -169,7 +107,7 @@ class Schedulers:
         reason = self.reason(origin, group)
         if reason is not None:
             raise Unfit(reason)
-        translated = self._translated.get(origin)
+        translated = self.maker.translated.get(origin)
         if translated is not None:
             function, _, options = translated
             if not function.tiled and group < 1:
@@ -192,7 +130,7 @@ class Schedulers:
         """Return all schedulers that run a kernel in groups of `group` work-items, the one of
         `find` first. Raises `Unfit`."""
         first = self.find(origin, group)
-        function, _, options = self._translated[origin]
+        function, _, options = self.maker.translated[origin]
         found = self._sets.bodies(origin, options, None if function.tiled else group)
         return [first, *(one for one in found if one[0] is not first[0])]
 
@@ -204,7 +142,7 @@ class Schedulers:
         if origin not in other.bodies or other not in self.built():
             return False
         here, there = home.limits, other.limits
-        is_cut_anywhere = not self._loops and other.bodies[origin].function.tiled
+        is_cut_anywhere = not self.maker.loops and other.bodies[origin].function.tiled
         if here.group != there.group and not is_cut_anywhere:
             return False
         return 2 * there.groups * there.group >= here.groups * here.group
@@ -231,9 +169,9 @@ class Schedulers:
     def _has(self, origin: Origin, group: int) -> bool:
         """Tell whether a scheduler has a kernel, or there is nothing to build before a launch tells
         its group size."""
-        if origin not in self._translated:
+        if origin not in self.maker.translated:
             return False
-        function, _, options = self._translated[origin]
+        function, _, options = self.maker.translated[origin]
         if not function.tiled and group < 1:
             return True
         size = self.tiled_group if function.tiled else group
@@ -257,7 +195,7 @@ class Schedulers:
     def enlarge(self, scheduler: Scheduler, nbytes: int) -> Asked:
         """Give a scheduler more local memory for a launch. Return what to wait for. Raises `Unfit`
         for good if it is too much."""
-        most = self._most_arena()
+        most = self.maker.most_arena
         if nbytes > most:
             raise Unfit(
                 f"it needs {nbytes:,} bytes of local memory; more than {most:,} would halve the "
@@ -274,18 +212,18 @@ class Schedulers:
 
     def wait(self) -> None:
         """Block until everything asked for is built or refused, or one build takes too long."""
-        self._insisting += 1
+        self.maker.insisting += 1
         try:
             self._wait_while(lambda: self.has_work)
         finally:
-            self._insisting -= 1
+            self.maker.insisting -= 1
 
     def wait_for_graph(self, asked: AbstractSet[Asked]) -> None:
         """Block until these kernels are built or refused, but no longer than `GRAPH_S`, nor while
         something large is being built: lanes can have the launches meanwhile."""
-        until = perf_counter() + GRAPH_S
+        until, maker = perf_counter() + GRAPH_S, self.maker
         self._wait_while(
-            lambda: self.are_pending(asked) and not self._takes_long and perf_counter() < until
+            lambda: self.are_pending(asked) and not maker.takes_long and perf_counter() < until
         )
 
     def are_pending(self, asked: AbstractSet[Asked]) -> bool:
@@ -296,7 +234,7 @@ class Schedulers:
         """Wait, unless a build takes too long. Say what for if it lasts, or is interrupted."""
         says_at = perf_counter() + SAY_S
         with self._lock:
-            self._waiting += 1
+            self.maker.waiting += 1
             try:
                 while goes_on() and not (self._closed or self.is_late):
                     self._lock.wait(0, TICK_S)
@@ -308,7 +246,7 @@ class Schedulers:
                     error.add_note(f"acs_cl: interrupted while waiting for {self._under_way()}")
                 raise
             finally:
-                self._waiting -= 1
+                self.maker.waiting -= 1
 
     def _under_way(self) -> str:
         """Say what is being built."""
@@ -330,12 +268,12 @@ class Schedulers:
     @property
     def is_busy(self) -> bool:
         """Tell whether a scheduler is being built at the moment."""
-        return self._began is not None
+        return self.maker.began is not None
 
     @property
     def is_late(self) -> bool:
         """Tell whether one build takes too long to wait for."""
-        began = self._began
+        began = self.maker.began
         return began is not None and perf_counter() - began > PATIENCE_S
 
     def built(self) -> list[Scheduler]:
@@ -358,7 +296,7 @@ class Schedulers:
         """Let schedulers note when each group began and ended its tiles, or stop that. Blocks until
         their timed forms are built, or building takes too long. A scheduler without one goes on
         without."""
-        if self._timed:
+        if self.maker.timed:
             return
         with self._lock:
             self._times = on
@@ -387,23 +325,14 @@ class Schedulers:
         )
 
     def _add_timed(self, scheduler: Scheduler) -> None:
-        """Build the timed form of a scheduler, with as many registers, so that as many groups
-        run."""
-        source, words, registers, length = scheduler.text
-        words = (*words, TIMED)
-        if registers and self.tier == "ptx":
-            words = (*words, f"-cl-nv-maxrregcount={registers}")
-        try:
-            native, notes, _ = self._form(source, words, scheduler.limits.group, length)
-            scheduler.add_timed(native, notes)
-        except Exception as error:  # the compiler or the driver failed: it goes on without
-            said = " ".join(str(error).splitlines()[:2])
-            self._untimed[scheduler] = f"its timed form does not build: {said or error!r}"
+        why = self.maker.add_timed(scheduler)
+        if why:
+            self._untimed[scheduler] = why
 
     # ---- building, in a thread -----------------------------------------------------------------
 
     def _work(self) -> None:
-        with closing(self._helper), closing(self._prompt):
+        with closing(self.maker):
             self._build_what_is_asked()
 
     def _build_what_is_asked(self) -> None:
@@ -419,8 +348,8 @@ class Schedulers:
                     self._lock.wait(0, BATCH_S)
                 asked, self._asked = list(self._asked), {}
                 gathered, self._gathered = self._gathered, []
-                self._began = perf_counter()
-                self._keeps = not self._waiting
+                self.maker.began = perf_counter()
+                self._keeps = not self.maker.waiting
             try:
                 with threads.turns():
                     for scheduler in lacking:
@@ -435,7 +364,7 @@ class Schedulers:
                     self._refuse(origin, group, f"it cannot be put into a scheduler: {error!r}")
             finally:
                 with self._lock:
-                    self._began = None
+                    self.maker.began = None
                     self._pending.difference_update(asked)
                     self._lock.notify()
 
@@ -459,7 +388,7 @@ class Schedulers:
 
     def _refuse(self, origin: Origin, group: int, reason: str) -> None:
         """Refuse a kernel for good; one that works in groups, for this group size only."""
-        translated = self._translated.get(origin)
+        translated = self.maker.translated.get(origin)
         if translated is None or translated[0].tiled:
             self._reasons[origin] = reason
         else:
@@ -468,8 +397,8 @@ class Schedulers:
     def _enter(self, origin: Origin, group: int) -> None:
         """Translate a kernel and put it into its set, with those that were there when the program
         ran before."""
-        function, text, options = self._fitting(origin)
-        if not function.tiled and not 1 <= group <= self._device.max_work_group_size:
+        function, text, options = self.maker.fitting(origin)
+        if not function.tiled and not 1 <= group <= self.maker.device.max_work_group_size:
             return  # nothing to build before a launch tells the group size
         size = self.tiled_group if function.tiled else group
         has_come = self._sets.are_home(origin, size, options)  # with another one
@@ -478,60 +407,25 @@ class Schedulers:
             return
         for other, is_guest in self.launched.with_it(origin, size):
             try:
-                function, text, own = self._fitting(other)
+                function, text, own = self.maker.fitting(other)
             except (Unfit, CannotParse, CannotTranslate, isolated.TooLate):
                 continue  # it is refused if it is asked for
             if own == options:
                 self._sets.bring(origin, other, (function, text), size, options, is_guest)
-
-    def _fitting(self, origin: Origin) -> tuple[Function, str, Options]:
-        """Return the translation of a kernel. Raises `Unfit` if no scheduler can have it."""
-        if origin not in self._translated:
-            self._translate(origin)
-        function, _, _ = found = self._translated[origin]
-        if function.local_bytes > self._most_arena():
-            raise Unfit(
-                f"its __local variables take {function.local_bytes:,} bytes, which would halve the "
-                "groups that run at the same time"
-            )
-        if function.blob_bytes > layout.MOST_ARGS_BYTES:
-            raise Unfit(f"its arguments take {function.blob_bytes:,} bytes")
-        return found
-
-    def _translate(self, origin: Origin) -> None:
-        source, options, name = origin
-        if not source:
-            raise Unfit("the driver does not give its source")
-        found = self._programs.get((source, options))
-        if found is None:  # once, so that all its kernels are in one text
-            prefix = "k" + digest(repr((source, options)), 10) + "_"
-            found = translated.load(source, options, self._device, prefix)
-            # who waits has it sooner here: starting a process takes longer than the translation
-            if found is None and (len(source) >= LARGE or not self._waiting):
-                with self._apart(len(source)) as helper:
-                    found = helper.translate(source, options, prefix)
-            if found is None:
-                # here, since the parser takes long to load
-                from ..opencl_c.functions.translation import translate
-
-                found = translate(source, options, self._device, prefix)
-            self._programs[source, options] = found
-        if name not in found.functions:
-            raise Unfit(found.reasons.get(name, "its source has no such kernel"))
-        self._translated[origin] = found.functions[name], found.text, found.options
 
     def _renew(self, there: KernelSet) -> None:
         """Build the scheduler of a set. If that fails, leave out the kernel that causes it. A
         kernel stays on lanes if half of the groups or fewer would run at one time with it, and
         these are not enough. Otherwise all other kernels would pay for it."""
         there.stale = False
-        enough = ENOUGH_GROUPS * int(self._device.max_compute_units)
+        enough = ENOUGH_GROUPS * int(self.maker.device.max_compute_units)
         before = there.built
         aside: list[Origin] = []
         functions = dict(there.functions)
         while there.functions:
             try:
-                built = self._build(there)
+                kept = self.launched.about(there) if self._keeps_set(there) else None
+                built = self.maker.build(there, kept)
             except isolated.TooLate:  # the kernel that causes it is unknown
                 fresh = [one for one in there.functions if not before or one not in before.bodies]
                 if not fresh:
@@ -590,116 +484,3 @@ class Schedulers:
             there.guests.discard(origin)
         else:
             self._refuse(origin, there.group, reason)
-
-    def _build(self, there: KernelSet) -> Scheduler:
-        from .source import Body as Case
-        from .source import build_options, scheduler_source
-
-        started = perf_counter()
-        group = there.group
-        ordered = sorted(there.functions, key=repr)  # the same text, whatever the order of asking
-        functions = [there.functions[origin][0] for origin in ordered]
-        texts = sorted({there.functions[origin][1] for origin in ordered})
-        args = max(function.blob_bytes for function in functions)
-        spawn = self._spawns(group)
-        children = {child for function in functions for child in function.children if spawn}
-        source = scheduler_source(
-            self.tier, group, there.arena_bytes, args,
-            [Case(function.symbol, function.tiled) for function in functions], texts, self._loops,
-            sorted(children), self._room,
-            int(self._device.max_compute_units) if self._loops else layout.MOST_TASKS,
-        )  # fmt: skip
-        kept = self.launched.about(there) if self._keeps_set(there) else None
-        words = build_options(self.tier, there.options)
-        if self._watched:
-            words.append("-DACS_WATCHED=1")
-        if self._timed:
-            words.append(TIMED)
-        length = sum(map(len, texts))
-        native, notes, registers = self._form(source, words, group, length, kept)
-        limits = self._limits(group, registers, there)
-        if children:
-            limits = limits._replace(spawn=spawn, child_slots=self._room.slots)
-        pool = give_pool(self._context, native, limits.groups, notes is not None)
-        facts = Facts(
-            group,
-            tuple(origin[2] for origin in ordered),
-            registers,
-            int(native.get_work_group_info(cl.kernel_work_group_info.LOCAL_MEM_SIZE, self._device)),
-            limits.groups,
-            round(perf_counter() - started, 3),
-            tuple(sorted({why for function in functions for why in function.loops})),
-        )
-        bodies = {
-            origin: Body(function, number, limits)
-            for number, (origin, function) in enumerate(zip(ordered, functions, strict=True))
-        }
-        text = Text(source, tuple(words), registers, length)
-        return Scheduler(native, limits, bodies, facts, pool, text, notes)
-
-    def _form(
-        self,
-        source: str,
-        words: Sequence[str],
-        group: int,
-        length: int,
-        kept: KeptSet | None = None,
-    ) -> tuple[OwnKernel, Notes | None, int | None]:
-        """Build a launchable kernel. Return it, its notes if asked for, and its registers.
-        `length`: characters of its kernels. `kept`: the set to keep if it is built."""
-        is_noted = True
-        if self._compiles_apart:
-            note = note_of(self._device, source, words, group)
-            is_noted = is_compiled(note)
-            here = self._waiting and length < LARGE and self.tier != "ptx"
-            if not is_noted and not here:
-                with self._apart(length) as helper:
-                    is_noted = helper.compile(source, words, group, self.tier, kept)
-        self._began = perf_counter()
-        program, registers = build_told(self._context, self._device, source, words, self.tier)
-        native = OwnKernel(program, NAME)
-        notes = None
-        if TIMED in words:
-            notes = Notes(self._context, self._device, program, self.notes_room)
-        # some drivers compile at the first launch, so do that now
-        warm_up(self._context, self._device, native, group, notes)
-        if not is_noted:
-            keep_note(note)
-        if notes is not None:
-            notes.begin()
-        return native, notes, registers
-
-    @contextmanager
-    def _apart(self, length: int) -> Iterator[Apart]:
-        """Return the process for so many characters of kernels. It has a limit of its own."""
-        self._began, self._takes_long = inf, length >= LARGE
-        try:
-            yield self._prompt if self._insisting else self._helper
-        finally:
-            self._began, self._takes_long = perf_counter(), False
-
-    def _spawns(self, group: int) -> int:
-        """Return how items that tasks spawn are treated in groups of a size. 0: they run in loops.
-        A compiler that makes loops of work-items has no barriers for more than that."""
-        is_loop = self._loops and group > 1
-        return 0 if is_loop else self._room.spawn.word
-
-    def _limits(self, group: int, registers: int | None, there: KernelSet) -> Limits:
-        units = int(self._device.max_compute_units)
-        if self._loops:
-            groups = 4 * units
-        else:
-            each = min(2048 // group, 16)
-            if registers:
-                each = min(each, UNIT_REGISTERS // (-(-registers // 8) * 8 * group))
-            if there.arena_bytes > self._most_arena():
-                each = min(each, UNIT_BYTES // there.arena_bytes)
-            groups = max(1, each) * units
-        if self._cap is not None:
-            groups = min(groups, self._cap)
-        tiles = 2 * groups if self._loops else 4 * groups
-        return Limits(group, there.arena_bytes, groups, min(tiles, layout.MOST_TILES))
-
-    def _most_arena(self) -> int:
-        """Return the local memory for a group with which four groups share a compute unit."""
-        return int(self._device.local_mem_size) // (2 if self._loops else 4)

@@ -20,7 +20,7 @@ from acs_cl.launch import parts as parts_module
 from acs_cl.launch.parts import touched_of
 from acs_cl.records import Access
 from acs_cl.runtime import Runtime
-from acs_cl.scheduler import apart, builds, layout
+from acs_cl.scheduler import apart, builds, layout, maker
 from acs_cl.scheduler import policy as choice
 from acs_cl.scheduler import sender as sender_module
 from acs_cl.scheduler import task as task_module
@@ -28,6 +28,7 @@ from acs_cl.scheduler.bands import Band, bands_of
 from acs_cl.scheduler.builds import Schedulers
 from acs_cl.scheduler.built import Scheduler as BuiltScheduler
 from acs_cl.scheduler.compiling import launch_arguments
+from acs_cl.scheduler.maker import Maker
 from acs_cl.scheduler.sender import Sender
 from acs_cl.testing.changing import changed
 
@@ -107,13 +108,13 @@ def long_launch(microseconds: float) -> Iterator[None]:
 
 
 BUILD_STEPS = {
-    "translation": "_translate",
-    "build": "_build",
-    "form": "_form",
-    "renewal": "_renew",
-    "limits": "_limits",
+    "translation": (Maker, "_translate"),
+    "build": (Maker, "build"),
+    "form": (Maker, "_form"),
+    "renewal": (Schedulers, "_renew"),
+    "limits": (Maker, "_limits"),
 }
-"""What building schedulers consists of, by the names of methods."""
+"""What building schedulers consists of, by the methods that do it."""
 
 
 @contextmanager
@@ -121,8 +122,8 @@ def build_step(
     step: str, made: Callable[[Callable[..., object]], Callable[..., object]]
 ) -> Iterator[None]:
     """Have one of `BUILD_STEPS` done by what is made of the function that does it."""
-    name = BUILD_STEPS[step]
-    with changed(Schedulers, name, made(vars(Schedulers)[name])):
+    kind, name = BUILD_STEPS[step]
+    with changed(kind, name, made(vars(kind)[name])):
         yield
 
 
@@ -139,8 +140,8 @@ def slow_builds() -> Iterator[threading.Event]:
         return False
 
     with (
-        changed(builds, "LARGE", 0),
-        changed(builds, "compiles_late", lambda _: True),
+        changed(maker, "LARGE", 0),
+        changed(maker, "compiles_late", lambda _: True),
         changed(apart.Apart, "translate", lambda *_: None),
         changed(apart.Apart, "compile", compiled),
     ):
@@ -160,7 +161,7 @@ def waits_for_builds(told: Callable[[str], object]) -> Iterator[None]:
 @contextmanager
 def waits_of_graphs(seconds: float) -> Iterator[None]:
     """Have graphs wait so long for builds, which are not large."""
-    with changed(builds, "GRAPH_S", seconds), changed(builds, "LARGE", 1 << 30):
+    with changed(builds, "GRAPH_S", seconds), changed(maker, "LARGE", 1 << 30):
         yield
 
 
