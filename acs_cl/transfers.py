@@ -141,15 +141,15 @@ def fill(engine: Engine, array: Array, value: object) -> Handle:
         return _nothing(engine, "fill")
     if array.dtype.itemsize not in driver.PATTERNS:
         return write(engine, array, element.reshape(()), True)
-    moves, is_whole = engine.moves(), array.contiguous
-    handle = moves.fill_piece(array, element) if is_whole else moves.fill(array, element)
-    if handle is not None:
+    moves = engine.moves()
+    if (handle := moves.fill(array, element)) is not None:
         return handle
-    if is_whole and not array.offset % array.dtype.itemsize:  # elsewhere drivers refuse a pattern
+    # elsewhere drivers refuse a pattern
+    if array.contiguous and not array.offset % array.dtype.itemsize:
         return _move(engine, "fill", array, element)
     single = engine.new_array((1,), array.dtype)
     write(engine, single, element, True)
-    return moves.copy(array, single, (0,) * array.ndim)
+    return moves.spread(array, single, (0,) * array.ndim)
 
 
 def copy(engine: Engine, target: Array, source: object) -> Handle:
@@ -175,10 +175,7 @@ def copy(engine: Engine, target: Array, source: object) -> Handle:
         apart = engine.new_array(source.shape, source.dtype)
         copy(engine, apart, source)
         source = apart
-    moves = engine.moves()
-    if source.contiguous and target.contiguous:
-        return moves.copy_piece(target, source) or _move(engine, "copy", target, source)
-    return moves.copy(target, source, source.strides)
+    return engine.moves().copy(target, source) or _move(engine, "copy", target, source)
 
 
 def host_task(
@@ -204,7 +201,7 @@ def host_task(
             if not array.contiguous:
                 packed[key] = engine.new_array(array.shape, array.dtype)
                 if is_read:
-                    engine.moves().copy(packed[key], array, array.strides, wait_for)
+                    engine.moves().copy(packed[key], array, wait_for)
         return packed[key].where() if array.nbytes else NOWHERE, hosts[key]
 
     read_places = [place(array, True) for array in read_arrays]

@@ -68,19 +68,14 @@ class OpenBypass(Protocol):
 class Moves(Protocol):
     """Fills and copies that are launches of kernels. None: they have to be made in another way."""
 
-    def fill_piece(self, array: Array, element: HostArray) -> Handle | None:
-        """Fill an array in one piece."""
-
-    def copy_piece(self, target: Array, source: Array) -> Handle | None:
-        """Copy between arrays in one piece that share no bytes."""
-
     def fill(self, array: Array, element: HostArray) -> Handle | None:
-        """Fill a view."""
+        """Fill an array."""
 
-    def copy(
-        self, target: Array, source: Array, strides: Sizes, wait_for: Events = None
-    ) -> Handle:
-        """Copy to a view from one that shares no bytes with it and has these strides."""
+    def copy(self, target: Array, source: Array, wait_for: Events = None) -> Handle | None:
+        """Copy between arrays of one shape that share no bytes."""
+
+    def spread(self, target: Array, source: Array, strides: Sizes) -> Handle:
+        """Copy from a source that has these strides."""
 
 
 class Calls(Transfers, Protocol):

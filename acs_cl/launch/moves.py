@@ -85,30 +85,29 @@ class Moves:
         self.kernels: dict[tuple[str, int, str], Launches] = {}
         """By name, bytes of a word, and what they are for: "", "GAPS" or "MORE"."""
 
-    def fill_piece(self, array: Array, element: HostArray) -> Handle | None:
-        """Fill an array in one piece. None: the driver does that."""
-        if not self._takes(array):
-            return None
-        return self._by_piece("fill", array, array, _number(element))
-
-    def copy_piece(self, target: Array, source: Array) -> Handle | None:
-        """Copy between arrays in one piece that share no bytes. None: the driver does that."""
-        if not (self._takes(target) and self._takes(source)):
-            return None
-        return self._by_piece("copy", target, target, source)
-
     def fill(self, array: Array, element: HostArray) -> Handle | None:
-        """Fill a view. None: its elements are no words, or have too many axes."""
-        size = array.dtype.itemsize
+        """Fill an array. None: it is in one piece, and the driver does that, or its elements are no
+        words or along too many axes."""
+        number, size = int.from_bytes(element.tobytes(), sys.byteorder), array.dtype.itemsize
+        if array.contiguous:
+            return self._in_one_piece("fill", array, number)
         rows = _rows(array.shape, array.strides, array.strides, size, size)
         if len(rows) > AXES or _unit(array, array.strides) != size:
             return None
         rows = [Row(length, abs(step), 0) for length, step, _ in rows]
-        return self._by_gaps("fill", size, rows, [_forwards(array), _number(element)], False)
+        return self._by_gaps("fill", size, rows, [_forwards(array), number], False)
 
-    def copy(self, target: Array, source: Array, strides: Sizes, wait_for: Events = None) -> Handle:
-        """Copy to a view from one that shares no bytes with it and has these strides. A stride of
-        0 repeats."""
+    def copy(self, target: Array, source: Array, wait_for: Events = None) -> Handle | None:
+        """Copy between arrays of one shape that share no bytes. None: both are in one piece, and
+        the driver does that."""
+        if target.contiguous and source.contiguous:
+            return self._in_one_piece("copy", target, source)
+        return self.spread(target, source, source.strides, wait_for)
+
+    def spread(
+        self, target: Array, source: Array, strides: Sizes, wait_for: Events = None
+    ) -> Handle:
+        """Copy from a source that has these strides. A stride of 0 repeats."""
         unit = gcd(_unit(target, target.strides), _unit(source, strides))
         rows = _rows(target.shape, target.strides, strides, target.dtype.itemsize, unit)
         start = source.lead // unit
@@ -120,15 +119,16 @@ class Moves:
         values = _forwards(target, is_plain), _forwards(source, is_plain), start
         return self._by_gaps("copy", unit, rows, values, True, wait_for)
 
-    def _takes(self, array: Array) -> bool:
-        """Tell whether a kernel makes a move of an array in one piece."""
+    def _in_one_piece(self, name: str, array: Array, other: Array | int) -> Handle | None:
         size = array.dtype.itemsize
-        is_short = array.nbytes <= SHORT_BYTES and size in _WORDS and not array.offset % size
-        return is_short and self._takes_pieces and self._engine.recorder() is not None
-
-    def _by_piece(self, name: str, array: Array, *values: object) -> Handle:
-        kernel = self._kernel(name, array.dtype.itemsize, "")
-        return kernel((_up(array.size, GROUP),), (GROUP,), *values, array.size)
+        is_short = array.nbytes <= SHORT_BYTES and size in _WORDS
+        places = array.offset, 0 if isinstance(other, int) else other.offset
+        if not (self._takes_pieces and is_short and self._engine.recorder() is not None):
+            return None
+        if any(place % size for place in places):
+            return None
+        kernel = self._kernel(name, size, "")
+        return kernel((_up(array.size, GROUP),), (GROUP,), array, other, array.size)
 
     def _by_gaps(
         self,
@@ -156,10 +156,6 @@ class Moves:
                 self.kernels[made.name, unit, what] = made
             kernel = self.kernels[name, unit, what]
         return kernel
-
-
-def _number(element: HostArray) -> int:
-    return int.from_bytes(element.tobytes(), sys.byteorder)
 
 
 def _up(n: int, to: int) -> int:
