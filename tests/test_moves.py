@@ -221,3 +221,15 @@ def test_a_move_may_have_more_elements_than_a_uint_counts(device: cl.Device) -> 
         with rt.record() as graph:
             long.fill(1)
         assert len(graph) == 1
+
+
+def test_moves_go_on_where_the_program_holds_only_an_array(device: cl.Device) -> None:
+    """The kernels went with the runtime, and are made again."""
+
+    def made() -> acs.Array:
+        return acs.Runtime(device).zeros((4, 4))
+
+    x = made()
+    x[:, 1].fill(3)
+    x[::-1, 2].copy_from(x[:, 1])
+    assert (x.get() == [0, 3, 3, 0]).all()
