@@ -23,83 +23,73 @@ Original: TypeAlias = Callable[..., Any]
 Given: TypeAlias = dict[str, Any]
 """Its arguments, by the names of its parameters."""
 
-COMMANDS: dict[str, Parameters] = {
-    name: tuple(parameters.split())
-    for name, parameters in {
-        "enqueue_nd_range_kernel": "queue kernel global_work_size local_work_size"
-        " global_work_offset wait_for g_times_l allow_empty_ndrange",
-        "_enqueue_read_buffer": "queue mem hostbuf src_offset wait_for is_blocking",
-        "_enqueue_write_buffer": "queue mem hostbuf dst_offset wait_for is_blocking",
-        "_enqueue_copy_buffer": "queue src dst byte_count src_offset dst_offset wait_for",
-        "_enqueue_fill_buffer": "queue mem pattern offset size wait_for",
-        "_enqueue_read_buffer_rect": "queue mem hostbuf buffer_origin host_origin region"
-        " buffer_pitches host_pitches wait_for is_blocking",
-        "_enqueue_write_buffer_rect": "queue mem hostbuf buffer_origin host_origin region"
-        " buffer_pitches host_pitches wait_for is_blocking",
-        "_enqueue_copy_buffer_rect": "queue src dst src_origin dst_origin region src_pitches"
-        " dst_pitches wait_for",
-        "_enqueue_read_image": "queue mem origin region hostbuf row_pitch slice_pitch wait_for"
-        " is_blocking",
-        "_enqueue_write_image": "queue mem origin region hostbuf row_pitch slice_pitch wait_for"
-        " is_blocking",
-        "_enqueue_copy_image": "queue src dest src_origin dest_origin region wait_for",
-        "_enqueue_copy_image_to_buffer": "queue src dest origin region offset wait_for",
-        "_enqueue_copy_buffer_to_image": "queue src dest offset origin region wait_for",
-        "enqueue_fill_image": "queue mem color origin region wait_for",
-        "enqueue_map_buffer": "queue buf flags offset shape dtype order strides wait_for"
-        " is_blocking",
-        "enqueue_map_image": "queue img flags origin region shape dtype order strides wait_for"
-        " is_blocking",
-        "_enqueue_svm_memcpy": "queue is_blocking dst src wait_for byte_count",
-        "_enqueue_svm_memfill": "queue dst pattern byte_count wait_for",
-        "_enqueue_svm_map": "queue is_blocking flags svm wait_for size",
-        "_enqueue_svm_unmap": "queue svm wait_for",
-        "_enqueue_svm_migrate_mem": "queue svms flags wait_for",
-        "enqueue_migrate_mem_objects": "queue mem_objects flags wait_for",
-        "_enqueue_marker": "queue",
-        "_enqueue_marker_with_wait_list": "queue wait_for",
-        "_enqueue_barrier": "queue",
-        "_enqueue_barrier_with_wait_list": "queue wait_for",
-        "_enqueue_wait_for_events": "queue wait_for",
-        "enqueue_copy_buffer_p2p_amd": "platform queue src dst byte_count wait_for",
-        "enqueue_acquire_gl_objects": "queue mem_objects wait_for",
-        "enqueue_release_gl_objects": "queue mem_objects wait_for",
-    }.items()
+_TRACKED = {
+    "enqueue_nd_range_kernel": "queue kernel global_work_size local_work_size global_work_offset"
+    " wait_for g_times_l allow_empty_ndrange",
+    "_enqueue_read_buffer": "queue mem hostbuf src_offset wait_for is_blocking",
+    "_enqueue_write_buffer": "queue mem hostbuf dst_offset wait_for is_blocking",
+    "_enqueue_copy_buffer": "queue src dst byte_count src_offset dst_offset wait_for",
+    "_enqueue_fill_buffer": "queue mem pattern offset size wait_for",
+    "_enqueue_svm_memcpy": "queue is_blocking dst src wait_for byte_count",
+    "_enqueue_svm_memfill": "queue dst pattern byte_count wait_for",
+    "_enqueue_marker_with_wait_list": "queue wait_for",
+    "_enqueue_barrier_with_wait_list": "queue wait_for",
+    "_enqueue_read_image": "queue mem origin region hostbuf row_pitch slice_pitch wait_for"
+    " is_blocking",
+    "_enqueue_write_image": "queue mem origin region hostbuf row_pitch slice_pitch wait_for"
+    " is_blocking",
+    "_enqueue_copy_image": "queue src dest src_origin dest_origin region wait_for",
+    "_enqueue_copy_image_to_buffer": "queue src dest origin region offset wait_for",
+    "_enqueue_copy_buffer_to_image": "queue src dest offset origin region wait_for",
+    "enqueue_fill_image": "queue mem color origin region wait_for",
+    "_enqueue_read_buffer_rect": "queue mem hostbuf buffer_origin host_origin region buffer_pitches"
+    " host_pitches wait_for is_blocking",
+    "_enqueue_write_buffer_rect": "queue mem hostbuf buffer_origin host_origin region"
+    " buffer_pitches host_pitches wait_for is_blocking",
+    "_enqueue_copy_buffer_rect": "queue src dst src_origin dst_origin region src_pitches"
+    " dst_pitches wait_for",
+    "enqueue_map_buffer": "queue buf flags offset shape dtype order strides wait_for is_blocking",
+    "enqueue_map_image": "queue img flags origin region shape dtype order strides wait_for"
+    " is_blocking",
+    "unmap_native": "mapped queue wait_for",
+    "_enqueue_svm_map": "queue is_blocking flags svm wait_for size",
+    "_enqueue_svm_unmap": "queue svm wait_for",
+    "enqueue_svm_free": "svm queue wait_for",
 }
+"""Functions that take a queue, with the names of their parameters: those of which the core makes
+launches when they are tracked, in its order."""
+
+_OTHERS = {
+    "_enqueue_svm_migrate_mem": "queue svms flags wait_for",
+    "enqueue_migrate_mem_objects": "queue mem_objects flags wait_for",
+    "_enqueue_marker": "queue",
+    "_enqueue_barrier": "queue",
+    "_enqueue_wait_for_events": "queue wait_for",
+    "enqueue_copy_buffer_p2p_amd": "platform queue src dst byte_count wait_for",
+    "enqueue_acquire_gl_objects": "queue mem_objects wait_for",
+    "enqueue_release_gl_objects": "queue mem_objects wait_for",
+}
+"""The same for all others of PyOpenCL's."""
+
+_OWN = "unmap_native", "enqueue_svm_free"
+"""Functions of our own, for what PyOpenCL does by methods."""
+
+TRACKED = {name: number for number, name in enumerate(_TRACKED, 1)}
+"""The core's numbers of these functions."""
+
+_PARAMETERS: dict[str, Parameters] = {
+    name: tuple(names.split()) for name, names in {**_TRACKED, **_OTHERS}.items()
+}
+UNMAP, FREE = map(_PARAMETERS.__getitem__, _OWN)
+
+COMMANDS = {name: names for name, names in _PARAMETERS.items() if name not in _OWN}
 """PyOpenCL's functions that take a queue, with the names of their parameters."""
-
-UNMAP: Parameters = ("mapped", "queue", "wait_for")
-"""Those of our function that unmaps an array, which PyOpenCL does by a method."""
-
-FREE: Parameters = ("svm", "queue", "wait_for")
-"""Those of our function that frees shared memory, which is a method, too."""
-
-RECORDED = {"unmap_native": UNMAP, "enqueue_svm_free": FREE}
-"""Our own functions, by name."""
 
 
 def parameters_of(name: str) -> Parameters:
     """Return the names of a function's parameters. Empty: they are not known."""
-    return RECORDED.get(name) or COMMANDS.get(name, ())
+    return _PARAMETERS.get(name, ())
 
-
-TRACKED = {
-    name: number
-    for number, name in enumerate(
-        (
-            "enqueue_nd_range_kernel", "_enqueue_read_buffer", "_enqueue_write_buffer",
-            "_enqueue_copy_buffer", "_enqueue_fill_buffer", "_enqueue_svm_memcpy",
-            "_enqueue_svm_memfill", "_enqueue_marker_with_wait_list",
-            "_enqueue_barrier_with_wait_list", "_enqueue_read_image", "_enqueue_write_image",
-            "_enqueue_copy_image", "_enqueue_copy_image_to_buffer",
-            "_enqueue_copy_buffer_to_image", "enqueue_fill_image", "_enqueue_read_buffer_rect",
-            "_enqueue_write_buffer_rect", "_enqueue_copy_buffer_rect", "enqueue_map_buffer",
-            "enqueue_map_image", "unmap_native", "_enqueue_svm_map", "_enqueue_svm_unmap",
-            "enqueue_svm_free",
-        ), 1
-    )
-}  # fmt: skip
-"""Commands that the core makes launches of when they are tracked, by the core's own numbers."""
 
 KINDS: Any = cl.command_type
 _ODD = {"nd_range_kernel": "NDRANGE_KERNEL", "unmap_native": "UNMAP_MEM_OBJECT"}
