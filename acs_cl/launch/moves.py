@@ -17,13 +17,13 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from math import gcd, prod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
 from ..devices.driver import Events
 from ..errors import UsageError
-from ..records import NamedTuple, Protocol, Sizes
+from ..records import NamedTuple, Sizes
 
 if TYPE_CHECKING:
     from ..handle import Handle
@@ -50,17 +50,6 @@ TOUCHES = {"fill": {"target": "w"}, "copy": {"target": "w", "source": "r"}}
 """That ends poison in all of a target. It need not be inferred."""
 
 
-class Launches(Protocol):
-    """A kernel."""
-
-    name: str
-
-    def __call__(
-        self, global_size: object, local_size: object, *args: object, wait_for: Events = None
-    ) -> Handle:
-        """Launch."""
-
-
 class Row(NamedTuple):
     """Words along an axis, and the steps from one to the next."""
 
@@ -69,9 +58,13 @@ class Row(NamedTuple):
     source: int
 
 
+Launches: TypeAlias = "Callable[..., Handle]"
+"""A kernel, which is launched by a call."""
+
+
 class Moves:
     """Makes these moves. The runtime has it, since its kernels keep the engine alive. `build`:
-    returns the kernels of `moves.cl` with these macros."""
+    returns the kernels of `moves.cl` with these macros, in the order of `TOUCHES`."""
 
     def __init__(
         self, engine: Engine, build: Callable[[Mapping[str, object]], Sequence[Launches]]
@@ -152,8 +145,8 @@ class Moves:
         kernel = self.kernels.get((name, unit, what))
         if kernel is None:
             macros = {"WORD": _WORDS[unit], "GAPS": 1, what: 1} if what else {"WORD": _WORDS[unit]}
-            for made in self._build(macros):
-                self.kernels[made.name, unit, what] = made
+            for one, made in zip(TOUCHES, self._build(macros), strict=True):
+                self.kernels[one, unit, what] = made
             kernel = self.kernels[name, unit, what]
         return kernel
 
