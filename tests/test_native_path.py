@@ -826,7 +826,7 @@ def test_kernels_that_may_be_cut_anywhere_ride_with_those_of_groups(
         assert not long_way  # the core goes from one scheduler to the other
         again = x.get().tolist(), y.get().tolist()
         x.set(np.arange(ROW, dtype="u4"))
-        monkeypatch.setattr(backend.schedulers, "_loops", False)
+        monkeypatch.setattr(backend.schedulers.maker, "loops", False)
         rt.engine.table.generation += 1
         assert run() == (2, 1)
         assert (x.get().tolist(), y.get().tolist()) == expected
