@@ -110,6 +110,60 @@ def test_a_move_cuts_no_recorded_graph(device: cl.Device, scheduler: None, what:
         assert rt.stats()["segments"] - before == 1
 
 
+@pytest.mark.parametrize("backend", ["device", "auto"])
+@pytest.mark.parametrize("what", FILLED)
+def test_a_move_joins_an_open_epoch(
+    device: cl.Device, scheduler: None, what: str, backend: str
+) -> None:
+    """It was a command of the driver, between two epochs."""
+    with acs.Runtime(device, backend=backend) as rt:
+        prog, x, y = rt.build(SOURCE), rt.zeros(64), rt.zeros(64)
+
+        def step() -> int:
+            before = rt.stats()["scheduler"]["epochs"]
+            for _ in range(8):
+                prog.up((64,), None, x)
+                FILLED[what](x, y)
+                prog.sum((64,), None, x, y)
+            rt.finish()
+            return int(rt.stats()["scheduler"]["epochs"]) - before
+
+        for _ in range(2):  # the kernel of moves is known once there was an epoch to join
+            for _ in range(20):
+                step()
+            rt.prebuild()
+        step()
+        assert step() == 1
+        with acs.Runtime(device, backend="serial") as plain:
+            again, u, v = plain.build(SOURCE), plain.array(x.get()), plain.array(y.get())
+            for _ in range(8):
+                again.up((64,), None, u)
+                FILLED[what](u, v)
+                again.sum((64,), None, u, v)
+            expected = u.get(), v.get()
+        step()
+        assert (x.get() == expected[0]).all()
+        assert (y.get() == expected[1]).all()
+
+
+def test_a_move_opens_no_epoch(device: cl.Device, scheduler: None) -> None:
+    with acs.Runtime(device, backend="device") as rt:
+        prog, x, y = rt.build(SOURCE), rt.zeros(64), rt.zeros(64)
+        for _ in range(2):  # the first time there is no scheduler for an epoch yet
+            for _ in range(20):
+                prog.up((64,), None, x)
+                y.fill(2)
+                rt.finish()
+            rt.prebuild()
+        assert rt.engine.moves().kernels
+        before = rt.stats()["scheduler"]["epochs"]
+        for _ in range(5):
+            y.fill(3)
+            x.copy_from(y)
+            rt.finish()
+        assert rt.stats()["scheduler"]["epochs"] == before
+
+
 def test_the_device_runs_a_loop_with_moves(device: cl.Device, scheduler: None) -> None:
     """The host drove it."""
     with acs.Runtime(device, backend="device") as rt:

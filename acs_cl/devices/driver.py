@@ -62,6 +62,10 @@ class Offers(dict[tuple[object, ...], Any]):
     __slots__ = ("__weakref__",)
 
 
+OFTEN = 1 << 62
+"""More launches than any that a kernel has to have before it is worth a scheduler."""
+
+
 class OwnKernel(cl.Kernel):
     """A kernel that keeps its current arguments alive until it has new ones.
 
@@ -103,6 +107,11 @@ class OwnKernel(cl.Kernel):
         self.signature: object = None
         self.token: int | None = None
         self.twins: dict[cl.Context, OwnKernel] | None = None
+
+    def ask_at_once(self) -> None:
+        """Have a scheduler asked for it from its first launch on, and again soon while there is
+        none."""
+        self.launched, self.rest = OFTEN, 1
 
     current: Sequence[object]
     """Its current arguments."""

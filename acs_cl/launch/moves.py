@@ -1,15 +1,16 @@
-"""Fills and copies as launches of kernels: those with gaps, and short ones in a recording.
+"""Fills and copies as launches of kernels: those with gaps, and short ones among other launches.
 
 Input: arrays, and an element or a source of the same runtime. Output: the handle of a launch, or
 None: it has to be made in another way.
 
 No driver moves elements with gaps between them in one command. And a driver takes several times as
 long for a short fill or copy as for a kernel. The scheduler on the device runs kernels only, so a
-fill between two kernels would cut a recorded graph, and take a loop from the device. Long moves in
-one piece stay with the driver, which may have an engine for them.
+fill between two kernels would end an epoch, cut a recorded graph, or take a loop from the device.
+Long moves in one piece stay with the driver, which may have an engine for them.
 
-Invariant: outside of recordings the driver moves what is in one piece. A move by itself would be an
-epoch of one task, and `auto` would take that for a sign that epochs do not pay.
+Invariant: what is in one piece opens no epoch. A move by itself would be one of one task, and
+`auto` would take that for a sign that epochs do not pay. So outside of recordings it is a launch
+only where an open epoch has tasks already.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from math import gcd, prod
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -27,6 +28,7 @@ from ..records import NamedTuple, Sizes
 
 if TYPE_CHECKING:
     from ..handle import Handle
+    from ..kernel import Kernel
     from ..memory.array import Array
     from ..records import HostArray
     from .engine import Engine
@@ -58,16 +60,13 @@ class Row(NamedTuple):
     source: int
 
 
-Launches: TypeAlias = "Callable[..., Handle]"
-"""A kernel, which is launched by a call."""
-
 
 class Moves:
     """Makes these moves. The runtime has it, since its kernels keep the engine alive. `build`:
     returns the kernels of `moves.cl` with these macros, in the order of `TOUCHES`."""
 
     def __init__(
-        self, engine: Engine, build: Callable[[Mapping[str, object]], Sequence[Launches]]
+        self, engine: Engine, build: Callable[[Mapping[str, object]], Sequence[Kernel]]
     ) -> None:
         self._engine, self._build = engine, build
         # elsewhere a move is looked at, placed, modelled or compared as the driver's
@@ -75,7 +74,7 @@ class Moves:
             engine.checker is None and not engine.is_several
             and engine.options.dependencies == "exact" and engine.plan.backend != "emulated"
         )  # fmt: skip
-        self.kernels: dict[tuple[str, int, str], Launches] = {}
+        self.kernels: dict[tuple[str, int, str], Kernel] = {}
         """By name, bytes of a word, and what they are for: "", "GAPS" or "MORE"."""
 
     def fill(self, array: Array, element: HostArray) -> Handle | None:
@@ -116,12 +115,17 @@ class Moves:
         size = array.dtype.itemsize
         is_short = array.nbytes <= SHORT_BYTES and size in _WORDS
         places = array.offset, 0 if isinstance(other, int) else other.offset
-        if not (self._takes_pieces and is_short and self._engine.recorder() is not None):
+        if not (self._takes_pieces and is_short and self._may_join):
             return None
         if any(place % size for place in places):
             return None
         kernel = self._kernel(name, size, "")
         return kernel((_up(array.size, GROUP),), (GROUP,), array, other, array.size)
+
+    @property
+    def _may_join(self) -> bool:
+        """Tell whether there are launches that it would cut off: of a recording or an epoch."""
+        return self._engine.recorder() is not None or self._engine.backend.unsent
 
     def _by_gaps(
         self,
@@ -141,12 +145,14 @@ class Moves:
         size = _up(x, TILE), _up(y, TILE), prod(others)
         return kernel(size, (TILE, TILE, 1), *values, *lengths[:-1], *steps, wait_for=wait_for)
 
-    def _kernel(self, name: str, unit: int, what: str) -> Launches:
+    def _kernel(self, name: str, unit: int, what: str) -> Kernel:
         kernel = self.kernels.get((name, unit, what))
         if kernel is None:
             macros = {"WORD": _WORDS[unit], "GAPS": 1, what: 1} if what else {"WORD": _WORDS[unit]}
             for one, made in zip(TOUCHES, self._build(macros), strict=True):
                 self.kernels[one, unit, what] = made
+                if not what:  # until a scheduler has them they cut epochs, which are too small then
+                    made.native.ask_at_once()
             kernel = self.kernels[name, unit, what]
         return kernel
 
