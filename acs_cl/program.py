@@ -218,10 +218,14 @@ def own_kernels(
     macros: Mapping[str, object],
 ) -> list[Kernel]:
     """Build a file of the library's own. Return kernels of it, which touch what is said by kernel
-    and parameter."""
+    and parameter. Until a scheduler has them they cut epochs, which are too small then to be worth
+    building one. So one is asked for them at once."""
     text, options = kernel_source(file), driver_options(engine.context, macro_options(macros))
     program = Program(engine, build(engine.context, engine.device, text, options), text, options)
-    return [program[name].access(**modes) for name, modes in touches.items()]
+    kernels = [program[name].access(**modes) for name, modes in touches.items()]
+    for kernel in kernels:
+        kernel.native.ask_at_once()
+    return kernels
 
 
 def _told_options(engine: Engine, program: Any) -> str:

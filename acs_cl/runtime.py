@@ -40,7 +40,7 @@ from .launch import bases
 from .launch.books import Parts, register
 from .launch.engine import Engine
 from .launch.foreign_events import events_of
-from .launch.moves import TOUCHES, Moves
+from .launch.moves import Moves
 from .launch.several_handles import CutHandle
 from .launch.waits import refuse_on_host_task
 from .memory.array import Array
@@ -618,7 +618,7 @@ class _Calls(Calls):
         """Return what makes moves by kernels."""
         runtime = self.runtime(engine)
         if runtime._moves is None:
-            runtime._moves = Moves(engine, partial(own_kernels, engine, "moves.cl", TOUCHES))
+            runtime._moves = Moves(engine, partial(own_kernels, engine, "moves.cl"))
         return runtime._moves
 
 

@@ -114,6 +114,8 @@ def write(engine: Engine, array: Array, source: object, copied: bool) -> Handle:
         packed = engine.new_array(array.shape, array.dtype)
         write(engine, packed, ready, copied and not own)
         return copy(engine, array, packed)
+    if (handle := engine.moves().write(array, ready)) is not None:
+        return handle
     if (second := beside(engine, array)) is not None:
         _upload(engine, second, ready, copied and not own)
         return copy(engine, array, second)

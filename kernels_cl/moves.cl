@@ -1,9 +1,9 @@
-/* Fills and copies. WORD is an unsigned type with the size of an element, or of a part of one.
+/* Fills, copies and writes. WORD is an unsigned type with the size of an element, or of a part of one.
 
    Without GAPS the arrays are in one piece of n words. With it, words lie along axes, each so many
    words behind the one before it: along three of them, or with MORE along six, where the last four
    share an axis of the launch. A source begins `start` words behind its first byte, and may go
-   backwards. */
+   backwards. A write brings the words along, up to 128 bytes. */
 
 #ifndef GAPS
 
@@ -19,6 +19,15 @@ kernel void copy(global WORD *target, global const WORD *source, uint n)
     const uint i = get_global_id(0);
     if (i < n)
         target[i] = source[i];
+}
+
+kernel void write(global WORD *target, ulong16 words, uint n)
+{
+    union { ulong16 all; WORD each[sizeof(ulong16) / sizeof(WORD)]; } from;
+    from.all = words;
+    const uint i = get_global_id(0);
+    if (i < n)
+        target[i] = from.each[i];
 }
 
 #else

@@ -15,6 +15,8 @@ import pytest
 
 import acs_cl as acs
 from acs_cl.launch.moves import SHORT_BYTES
+from acs_cl.scheduler import policy, steps
+from acs_cl.testing.changing import changed
 
 SOURCE = """
 kernel void up(global float *x) { x[get_global_id(0)] += 1; }
@@ -93,6 +95,15 @@ FILLED: dict[str, Callable[[Any, Any], Any]] = {
 }
 
 
+WRITTEN: dict[str, Callable[[Any, Any], Any]] = {
+    "write": lambda x, y: y[8:40].set(np.arange(32) / 7),
+    "write of one": lambda x, y: y[5].set(3.5),
+    "write of odd bytes": lambda x, y: y.view("u1")[4:9].set([0, 0, 32, 65, 7]),
+    "write with gaps": lambda x, y: y[::3].set(np.arange(22)),
+}
+"""Recorded ones are the driver's."""
+
+
 @pytest.mark.parametrize("what", FILLED)
 def test_a_move_cuts_no_recorded_graph(device: cl.Device, scheduler: None, what: str) -> None:
     """It was launched by the host, between two segments."""
@@ -111,19 +122,25 @@ def test_a_move_cuts_no_recorded_graph(device: cl.Device, scheduler: None, what:
 
 
 @pytest.mark.parametrize("backend", ["device", "auto"])
-@pytest.mark.parametrize("what", FILLED)
+@pytest.mark.parametrize("what", [*FILLED, *WRITTEN])
 def test_a_move_joins_an_open_epoch(
     device: cl.Device, scheduler: None, what: str, backend: str
 ) -> None:
-    """It was a command of the driver, between two epochs."""
-    with acs.Runtime(device, backend=backend) as rt:
+    """It was a command of the driver, between two epochs. How long kernels take does not count
+    here."""
+    with (
+        changed(policy, "SAVED_US", 1e9),
+        changed(steps, "FIRST_US", 1e18),
+        acs.Runtime(device, backend=backend) as rt,
+    ):
         prog, x, y = rt.build(SOURCE), rt.zeros(64), rt.zeros(64)
+        moved = {**FILLED, **WRITTEN}[what]
 
         def step() -> int:
             before = rt.stats()["scheduler"]["epochs"]
             for _ in range(8):
                 prog.up((64,), None, x)
-                FILLED[what](x, y)
+                moved(x, y)
                 prog.sum((64,), None, x, y)
             rt.finish()
             return int(rt.stats()["scheduler"]["epochs"]) - before
@@ -138,7 +155,7 @@ def test_a_move_joins_an_open_epoch(
             again, u, v = plain.build(SOURCE), plain.array(x.get()), plain.array(y.get())
             for _ in range(8):
                 again.up((64,), None, u)
-                FILLED[what](u, v)
+                moved(u, v)
                 again.sum((64,), None, u, v)
             expected = u.get(), v.get()
         step()
@@ -223,7 +240,7 @@ def test_the_driver_makes_moves_that_are_not_recorded_and_long_ones(device: cl.D
         assert not kernels.kernels
         with rt.record() as other:
             x.fill(5)
-        assert list(kernels.kernels) == [("fill", 4, ""), ("copy", 4, "")]
+        assert list(kernels.kernels) == [("fill", 4, ""), ("copy", 4, ""), ("write", 4, "")]
         graph.replay()
         other.replay()
         assert (long.get() == 4).all()

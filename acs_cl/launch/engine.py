@@ -66,13 +66,17 @@ class OpenBypass(Protocol):
 
 
 class Moves(Protocol):
-    """Fills and copies that are launches of kernels. None: they have to be made in another way."""
+    """Fills, copies and writes that are launches of kernels. None: they have to be made in another
+    way."""
 
     def fill(self, array: Array, element: HostArray) -> Handle | None:
         """Fill an array."""
 
     def copy(self, target: Array, source: Array, wait_for: Events = None) -> Handle | None:
         """Copy between arrays of one shape that share no bytes."""
+
+    def write(self, array: Array, values: HostArray) -> Handle | None:
+        """Write values of the host to an array in one piece. They may change behind the call."""
 
     def spread(self, target: Array, source: Array, strides: Sizes) -> Handle:
         """Copy from a source that has these strides."""

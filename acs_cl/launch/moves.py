@@ -1,7 +1,7 @@
-"""Fills and copies as launches of kernels: those with gaps, and short ones among other launches.
+"""Fills, copies and writes as launches of kernels: with gaps, and short ones among other launches.
 
-Input: arrays, and an element or a source of the same runtime. Output: the handle of a launch, or
-None: it has to be made in another way.
+Input: arrays, and an element, a source of the same runtime, or values of the host. Output: the
+handle of a launch, or None: it has to be made in another way.
 
 No driver moves elements with gaps between them in one command. And a driver takes several times as
 long for a short fill or copy as for a kernel. The scheduler on the device runs kernels only, so a
@@ -18,9 +18,11 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from math import gcd, prod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
+import pyopencl as cl
+import pyopencl.cltypes
 
 from ..devices.driver import Events
 from ..errors import UsageError
@@ -28,7 +30,6 @@ from ..records import NamedTuple, Sizes
 
 if TYPE_CHECKING:
     from ..handle import Handle
-    from ..kernel import Kernel
     from ..memory.array import Array
     from ..records import HostArray
     from .engine import Engine
@@ -48,8 +49,20 @@ compiles a kernel for each size of its groups compiles these once."""
 
 _WORDS = {1: "uchar", 2: "ushort", 4: "uint", 8: "ulong"}
 
-TOUCHES = {"fill": {"target": "w"}, "copy": {"target": "w", "source": "r"}}
-"""That ends poison in all of a target. It need not be inferred."""
+WRITTEN_BYTES = 128
+"""Most bytes of the host that a launch brings along."""
+
+BY_GAPS = {"fill": {"target": "w"}, "copy": {"target": "w", "source": "r"}}
+IN_PIECES = {**BY_GAPS, "write": {"target": "w"}}
+"""Kernels, and what they touch. That ends poison in all of a target. It need not be inferred."""
+
+Launches: TypeAlias = "Callable[..., Handle]"
+"""A kernel, which is launched by a call."""
+
+Build: TypeAlias = (
+    "Callable[[Mapping[str, Mapping[str, str]], Mapping[str, object]], Sequence[Launches]]"
+)
+"""Returns these kernels of `moves.cl`, built with some macros."""
 
 
 class Row(NamedTuple):
@@ -60,21 +73,17 @@ class Row(NamedTuple):
     source: int
 
 
-
 class Moves:
-    """Makes these moves. The runtime has it, since its kernels keep the engine alive. `build`:
-    returns the kernels of `moves.cl` with these macros, in the order of `TOUCHES`."""
+    """Makes these moves. The runtime has it, since its kernels keep the engine alive."""
 
-    def __init__(
-        self, engine: Engine, build: Callable[[Mapping[str, object]], Sequence[Kernel]]
-    ) -> None:
+    def __init__(self, engine: Engine, build: Build) -> None:
         self._engine, self._build = engine, build
         # elsewhere a move is looked at, placed, modelled or compared as the driver's
         self._takes_pieces = (
             engine.checker is None and not engine.is_several
             and engine.options.dependencies == "exact" and engine.plan.backend != "emulated"
         )  # fmt: skip
-        self.kernels: dict[tuple[str, int, str], Kernel] = {}
+        self.kernels: dict[tuple[str, int, str], Launches] = {}
         """By name, bytes of a word, and what they are for: "", "GAPS" or "MORE"."""
 
     def fill(self, array: Array, element: HostArray) -> Handle | None:
@@ -111,21 +120,25 @@ class Moves:
         values = _forwards(target, is_plain), _forwards(source, is_plain), start
         return self._by_gaps("copy", unit, rows, values, True, wait_for)
 
-    def _in_one_piece(self, name: str, array: Array, other: Array | int) -> Handle | None:
-        size = array.dtype.itemsize
+    def write(self, array: Array, values: HostArray) -> Handle | None:
+        """Write values of the host to an array in one piece. They may change behind the call. None:
+        the driver does that, and so it does in a recording."""
+        engine = self._engine
+        if values.nbytes > WRITTEN_BYTES or not engine.backend.unsent or engine.recorder():
+            return None
+        words = np.frombuffer(values.tobytes().ljust(WRITTEN_BYTES, b"\0"), cl.cltypes.ulong16)
+        return self._in_one_piece("write", array, words[0])
+
+    def _in_one_piece(self, name: str, array: Array, other: object) -> Handle | None:
+        engine, size = self._engine, array.dtype.itemsize
         is_short = array.nbytes <= SHORT_BYTES and size in _WORDS
-        places = array.offset, 0 if isinstance(other, int) else other.offset
-        if not (self._takes_pieces and is_short and self._may_join):
+        place = array.offset | getattr(other, "offset", 0)
+        if not (self._takes_pieces and is_short) or place % size:
             return None
-        if any(place % size for place in places):
-            return None
+        if engine.recorder() is None and not engine.backend.unsent:
+            return None  # there are no launches that a command of the driver would cut off
         kernel = self._kernel(name, size, "")
         return kernel((_up(array.size, GROUP),), (GROUP,), array, other, array.size)
-
-    @property
-    def _may_join(self) -> bool:
-        """Tell whether there are launches that it would cut off: of a recording or an epoch."""
-        return self._engine.recorder() is not None or self._engine.backend.unsent
 
     def _by_gaps(
         self,
@@ -145,14 +158,13 @@ class Moves:
         size = _up(x, TILE), _up(y, TILE), prod(others)
         return kernel(size, (TILE, TILE, 1), *values, *lengths[:-1], *steps, wait_for=wait_for)
 
-    def _kernel(self, name: str, unit: int, what: str) -> Kernel:
+    def _kernel(self, name: str, unit: int, what: str) -> Launches:
         kernel = self.kernels.get((name, unit, what))
         if kernel is None:
             macros = {"WORD": _WORDS[unit], "GAPS": 1, what: 1} if what else {"WORD": _WORDS[unit]}
-            for one, made in zip(TOUCHES, self._build(macros), strict=True):
+            touches = BY_GAPS if what else IN_PIECES
+            for one, made in zip(touches, self._build(touches, macros), strict=True):
                 self.kernels[one, unit, what] = made
-                if not what:  # until a scheduler has them they cut epochs, which are too small then
-                    made.native.ask_at_once()
             kernel = self.kernels[name, unit, what]
         return kernel
 
