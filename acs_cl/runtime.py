@@ -473,10 +473,14 @@ class Runtime:
 
     def flush(self) -> None:
         """Make sure that the device starts on everything it can."""
-        self._engine.check_open()
-        with self._engine.lock:
-            self._engine.pump()
-            self._engine.backend.flush()
+        engine = self._engine
+        engine.check_open()
+        if not len(engine.table):
+            return
+        with engine.lock:
+            if engine.table.held or engine.foreign:  # else there is nothing to move along
+                engine.pump()
+            engine.backend.flush()
 
     def close(self) -> None:
         """Finish, then release queues and memory. Launches that still wait for foreign events are

@@ -381,6 +381,11 @@ class Engine(Books):
         if self.checker is not None:
             self.checker.sync()
 
+    @property
+    def rests(self) -> bool:
+        """Tell whether the program waited for all launches before, and the backend heard of it."""
+        return not len(self.table) and self._waited_behind == self.number and not self.state
+
     def waited(self) -> None:
         """Note when the program goes on, since steps and replays are timed without its pauses.
         Another wait in a pause does not end it."""

@@ -34,8 +34,9 @@ class Ordered(Protocol):
     def runtime(self) -> Runtime:
         """Return its runtime."""
 
-    def settle(self, number: int) -> None:
-        """Wait for a launch, and for what the host may look at after it."""
+    def settle(self, number: int) -> bool:
+        """Wait for a launch, and for what the host may look at after it. Return whether a second
+        wait for it could not tell more."""
 
     def status(self, number: int) -> int:
         """Return the status of a launch, as an in-order queue would."""
@@ -48,6 +49,7 @@ class Ordered(Protocol):
 
 
 _TIMES = [getattr(cl.profiling_info, n) for n in ("QUEUED", "SUBMIT", "START", "END", "COMPLETE")]
+COMPLETE = int(cl.command_execution_status.COMPLETE)
 _FROM_HANDLE = _cl.Event.from_int_ptr
 
 _asked: weakref.WeakValueDictionary[int, QueueEvent] = weakref.WeakValueDictionary()
@@ -59,6 +61,7 @@ class QueueEvent(cl.Event):
 
     __slots__ = (
         "__weakref__",
+        "acs_ended",
         "acs_keeps",
         "acs_kind",
         "acs_number",
@@ -73,15 +76,19 @@ class QueueEvent(cl.Event):
     acs_keeps: object
     acs_timed: Timed
     acs_settled: cl.Event | None
+    acs_ended: bool
+    """Whether the program has waited for it, and it ended well. Libraries wait for each event of an
+    array many times, and a driver's event takes a tenth of a microsecond then."""
 
     def wait(self) -> None:
         """Block until the command, and everything before it on its queue, has ended."""
-        self.acs_queue.settle(self.acs_number)
+        if not self.acs_ended:
+            self.acs_ended = self.acs_queue.settle(self.acs_number)
 
     def get_info(self, what: cl.event_info) -> object:
         """Return what the driver would say of its event."""
         if what == cl.event_info.COMMAND_EXECUTION_STATUS:
-            return self.acs_queue.status(self.acs_number)
+            return COMPLETE if self.acs_ended else self.acs_queue.status(self.acs_number)
         if what == cl.event_info.COMMAND_QUEUE:
             return self.acs_queue
         if what == cl.event_info.CONTEXT:
@@ -161,6 +168,7 @@ def event_of(queue: Ordered, number: int, kind: int, keeps: object, timed: Timed
     event.acs_keeps = keeps
     event.acs_timed = timed
     event.acs_settled = None
+    event.acs_ended = False
     return event
 
 

@@ -492,18 +492,23 @@ class Queue(cl.CommandQueue):
             return []
         return self._engine.table.of_queue(self._number, number, True)
 
-    def settle(self, number: int, everything: bool = False) -> None:
-        """Wait for a launch, and for what the host may look at after it, or for all before it."""
+    def settle(self, number: int, everything: bool = False) -> bool:
+        """Wait for a launch, and for what the host may look at after it, or for all before it.
+        Return whether a second wait for it could not tell more, as one could where checks look back
+        later."""
         engine = self._engine
-        waits = self._live_up_to(number) if everything else self.seen_up_to(number)
         try:
             refuse_on_host_task("waiting for a command")
             engine.sync()
-            for one in (number, *reversed(waits)):
-                wait(engine, one)
+            if not engine.rests:
+                waits = self._live_up_to(number) if everything else self.seen_up_to(number)
+                wait(engine, number)
+                for one in reversed(waits):
+                    if one in engine.table:  # most have ended by now
+                        wait(engine, one)
+                engine.waited()
         except AcsError as error:
             raise native_error(error) from None
-        engine.waited()
         self.pretend(number)
         if engine.failures.any:
             self._raise_failed(0 if everything else number)
@@ -511,6 +516,7 @@ class Queue(cl.CommandQueue):
         if bypass is not None and bypass.goes_on and not len(engine.table):
             bypass.goes_on = False
             self._begin_bypass(bypass)
+        return engine.checker is None
 
     def _live_up_to(self, number: int) -> list[int]:
         return self._engine.table.of_queue(self._number, number, False)

@@ -22,7 +22,7 @@ namespace acs_cl {
 
 // PyOpenCL's two classes of events, our class of queue events with the places of its slots, and the function that
 // makes an event of the first class from a handle.
-enum EventSlot { QUEUE, NUMBER, KIND, KEEPS, TIMED, SETTLED, EVENT_SLOTS };
+enum EventSlot { QUEUE, NUMBER, KIND, KEEPS, TIMED, SETTLED, ENDED, EVENT_SLOTS };
 struct Events {
     PyObject *plain, *nanny, *own, *of_handle;
     Py_ssize_t slots[EVENT_SLOTS];

@@ -453,7 +453,7 @@ PyMemberDef command_members[] = {
 // events.
 void use_events(nb::tuple all) {
     static const char *names[EVENT_SLOTS] = {"acs_queue", "acs_number", "acs_kind",
-                                             "acs_keeps", "acs_timed", "acs_settled"};
+                                             "acs_keeps", "acs_timed", "acs_settled", "acs_ended"};
     PyObject **places[] = {&events.plain, &events.nanny, &events.own, &events.of_handle};
     for (std::size_t at = 0; at < 4; at++) {
         nb::object one = all[at];

@@ -81,6 +81,7 @@ nb::object new_event(Tracker *self, int tracked, PyObject *keeps) {
     *events.slot(event.ptr(), KIND) = kind_of_event(tracked).inc_ref().ptr();
     *events.slot(event.ptr(), KEEPS) = Py_NewRef(keeps);
     for (int which : {TIMED, SETTLED}) *events.slot(event.ptr(), which) = Py_NewRef(Py_None);
+    *events.slot(event.ptr(), ENDED) = Py_NewRef(Py_False);
     return event;
 }
 
