@@ -254,6 +254,43 @@ def test_maps_pass_and_are_unmapped_by_the_queue(
     assert testing.is_at_rest(queue.runtime)
 
 
+@pytest.mark.parametrize("finishes", [False, True])
+def test_arrays_that_are_dropped_are_unmapped_in_bypass(
+    context: cl.Context, stays: None, finishes: bool
+) -> None:
+    queue, a, kernels = opened(context)
+    flags: Any = cl.map_flags.READ | cl.map_flags.WRITE
+    before = testing.launched(queue.runtime)
+    for step in range(1, 9):
+        kernels["add"](queue, (N,), None, a, np.int32(1))
+        mapped, _ = cl.enqueue_map_buffer(queue, a, flags, 0, (N,), np.int32)
+        again, _ = cl.enqueue_map_buffer(queue, a, flags, 0, (N,), np.int32)
+        assert mapped[0] == again[0] == 2 * step - 1
+        mapped += 1
+        del mapped, again
+        if finishes:
+            queue.finish()
+        kernels["add"](queue, (N,), None, a, np.int32(0))
+        assert testing.is_bypassing(queue)
+        assert not queue.unmaps
+    assert testing.launched(queue.runtime) == before
+    assert values_of(queue, a).tolist() == [16] * N
+
+
+def test_a_bypass_that_was_ended_for_more_does_not_go_on_for_a_dropped_array(
+    context: cl.Context, stays: None
+) -> None:
+    queue, a, kernels = opened(context)
+    mapped, _ = cl.enqueue_map_buffer(queue, a, cl.map_flags.WRITE, 0, (N,), np.int32)
+    mapped[:] = 3
+    del mapped
+    queue.stop_bypass()
+    before = testing.launched(queue.runtime)
+    kernels["add"](queue, (N,), None, a, np.int32(1))
+    assert testing.launched(queue.runtime) > before
+    assert values_of(queue, a).tolist() == [4] * N
+
+
 def test_short_reads_land_in_pinned_memory_where_kernels_are_in_flight(
     context: cl.Context, stays: None
 ) -> None:

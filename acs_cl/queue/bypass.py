@@ -103,6 +103,8 @@ class Bypass(core.native.Bypass):
         self.native = _cl.CommandQueue.from_int_ptr(pointer, True)
         self._number = number
         self.open = False
+        self.pauses = False
+        """Whether it takes more as soon as something is done that no finalizer can do."""
         self.sample = core.native.Sample()
         self.wanted = SAMPLED
         self.satisfied = 0 if by_overlap else FOR_GOOD
@@ -151,7 +153,7 @@ class Bypass(core.native.Bypass):
         """Track the next commands."""
         self.rest(0)
         self.satisfied = SATISFIED if self._by_overlap else FOR_GOOD
-        self.takes_more = False
+        self.pauses = self.takes_more = False
 
     def decides(self) -> bool:
         """Tell whether the next commands should bypass the runtime, after a complete sample."""
@@ -202,7 +204,7 @@ class Bypass(core.native.Bypass):
         engine.table.bypassing(-1)
         with self.lock:
             has_ended = self.has_ended
-            self.open = self.takes_more = False
+            self.open = self.takes_more = self.pauses = False
             gains = self.passed >= (GAINS if by_own else SATISFIED)
             self._in_vain = 0 if gains else self._in_vain + 1
             self._resumes = perf_counter() <= self.rests_until

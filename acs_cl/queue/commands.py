@@ -15,7 +15,7 @@ from __future__ import annotations
 import operator
 from collections import Counter, deque
 from collections.abc import Iterable
-from typing import Any, SupportsIndex
+from typing import Any, NamedTuple, SupportsIndex
 
 import numpy as np
 import pyopencl as cl
@@ -28,7 +28,7 @@ from ..kernel import Kernel as OurKernel
 from ..launch.commands import KernelCommand
 from ..plans import ArgumentValues, plan_commands
 from ..program import adopted_kernel, key_of
-from ..records import Access, Command, HostArray, Protocol, Sizes, Span
+from ..records import Access, Command, HostArray, Protocol, Sizes
 from .calls import (
     COMMANDS,
     KINDS,
@@ -68,7 +68,7 @@ class TrackedQueue(Ordered, Protocol):
     """Lets the core make launches of the queue's kernels. None: Python makes all."""
     keeps_times: bool
     """Whether the program may ask for the times of its commands."""
-    unmaps: deque[tuple[HostArray, Span]]
+    unmaps: deque[tuple[HostArray, core.native.Memory]]
     """Mapped memory that was dropped."""
     deferred: deque[tuple[Call, Access]]
     """Commands that finalizers left."""
@@ -110,7 +110,7 @@ class TrackedQueue(Ordered, Protocol):
     def wait_until_submitted(self, number: int) -> None:
         """Wait until a launch is on the device, or has ended."""
 
-    def stop_bypass(self) -> None:
+    def pause_bypass(self) -> None:
         """End the bypass, so that the next command is tracked."""
 
 
@@ -349,16 +349,23 @@ class Mapped(cl.MemoryMap):
             # the array alone has it now: if the queue goes with this, it has to be unmapped before
             del self.acs_native
             self._array = None
-            self._queue.unmaps.append((array, self.acs_span.span))
-            self._queue.stop_bypass()
+            self._queue.unmaps.append((array, self.acs_span))
+            self._queue.pause_bypass()
 
 
-def unmap_native(mapped: Mapped, queue: cl.CommandQueue, wait_for: Events) -> Any:
+class Dropped(NamedTuple):
+    """A mapped array that the program has dropped, as commands that unmap take it."""
+
+    acs_native: Any
+    acs_span: core.native.Memory
+
+
+def unmap_native(mapped: Mapped | Dropped, queue: cl.CommandQueue, wait_for: Events) -> Any:
     """Unmap an array by PyOpenCL's own object."""
     return mapped.acs_native.release(queue, wait_for)
 
 
-def _unmap_by_record(mapped: Mapped, queue: TrackedQueue, wait_for: Events) -> QueueEvent:
+def _unmap_by_record(mapped: Mapped | Dropped, queue: TrackedQueue, wait_for: Events) -> QueueEvent:
     """Unmap an array where the core does not."""
     call, access = Call("unmap", unmap_native, {"mapped": mapped}, True), mapped.acs_span.span
     return queue.submit(call, Access((), (access,)), wait_for, KINDS.UNMAP_MEM_OBJECT, seen=True)
@@ -369,15 +376,10 @@ _unmap_command = core.native.Command(
 )
 
 
-def unmap_dropped(queue: TrackedQueue, array: HostArray, span: Span) -> None:
-    """Unmap an array that the program has dropped."""
-    native: Any = array.base
-
-    def release(queue: cl.CommandQueue, wait_for: Events) -> Any:
-        return native.release(queue, wait_for)
-
-    command, access = Call("unmap", release, {}, True), Access((), (span,))
-    queue.submit(command, access, None, KINDS.UNMAP_MEM_OBJECT, seen=True, keeps=array)
+def unmap_dropped(queue: TrackedQueue) -> None:
+    """Unmap the array that the program has dropped first, by a command of the queue."""
+    array, memory = queue.unmaps.popleft()
+    _unmap_command(Dropped(array.base, memory), queue, None)
 
 
 def give_up_map(queue: TrackedQueue, mapping: Call, memory: core.native.Memory) -> None:

@@ -197,6 +197,8 @@ def _command(name: str, original: Original, parameters: Parameters | None) -> Or
     def otherwise(*args: Any, **keywords: Any) -> object:
         queue = args[position] if len(args) > position else keywords.get("queue")
         found = ours(queue)
+        if found is not None and found.resumes_bypass():
+            return replacement(*args, **keywords)
         if found is not None:
             given = dict(zip(parameters, args, strict=False)) if parameters else None
             return found._command(name, original, args, keywords, given)
@@ -208,9 +210,8 @@ def _command(name: str, original: Original, parameters: Parameters | None) -> Or
             args = (*args[:waits], native_events(args[waits]), *args[waits + 1 :])
         return original(*args, **keywords)
 
-    if parameters is None:
-        return _named(otherwise, original, name)
-    return _named(_of_core(original, otherwise, parameters), original, name)
+    replacement = otherwise if parameters is None else _of_core(original, otherwise, parameters)
+    return _named(replacement, original, name)
 
 
 def _of_core(original: Original, otherwise: Original, parameters: Parameters) -> Original:

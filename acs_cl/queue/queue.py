@@ -36,7 +36,7 @@ from ..errors import AcsError, OutOfMemory, UsageError, describe, offered, refus
 from ..launch.commands import KernelCommand
 from ..launch.foreign_events import all_held
 from ..launch.waits import TICK_S, refuse_on_host_task, wait
-from ..records import Access, Command, HostArray, Span, interval
+from ..records import Access, Command, HostArray, interval
 from ..runtime import Runtime, option_names
 from . import patch, runtimes
 from .bypass import Bypass, is_free, may_begin
@@ -115,7 +115,7 @@ class Queue(cl.CommandQueue):
         """Launches that all later ones follow."""
         self._foreign: list[cl.Event] = []
         """Foreign events that all later launches wait for."""
-        self.unmaps: deque[tuple[HostArray, Span]] = deque()
+        self.unmaps: deque[tuple[HostArray, core.native.Memory]] = deque()
         """Mapped memory that was dropped."""
         self.deferred: deque[tuple[Call, Access]] = deque()
         self._odd: set[str] = set()
@@ -178,6 +178,7 @@ class Queue(cl.CommandQueue):
 
     def finish(self) -> None:
         """Wait for everything enqueued so far."""
+        self.resumes_bypass()
         bypass = self.bypass
         if bypass is not None and bypass.open and not self._engine.is_closed:
             bypass.wait_until_idle()
@@ -407,7 +408,27 @@ class Queue(cl.CommandQueue):
     def stop_bypass(self) -> None:
         """End the bypass, because something has to be done before the next command."""
         if self.bypass is not None:
-            self.bypass.takes_more = False
+            self.bypass.pauses = self.bypass.takes_more = False
+
+    def pause_bypass(self) -> None:
+        """Have the next command do something first that may bypass the runtime, too."""
+        if self.bypass is not None and self.bypass.takes_more:
+            self.bypass.pauses, self.bypass.takes_more = True, False
+
+    def resumes_bypass(self) -> bool:
+        """Unmap what was dropped meanwhile, in a bypass that paused for it. Tell whether the next
+        command may bypass the runtime again."""
+        bypass = self.bypass
+        if bypass is None or not bypass.pauses:
+            return False
+        with self._engine.lock:
+            is_open = bypass.open and bypass.pauses and not self._engine.state
+            if not is_open or self.deferred or self._odd:
+                return False
+            bypass.pauses, bypass.takes_more = False, True
+        while self.unmaps:
+            unmap_dropped(self)
+        return bool(bypass.takes_more)
 
     def _warn_if_left(self) -> None:
         if "left" in self._odd:
@@ -591,8 +612,7 @@ class Queue(cl.CommandQueue):
     def _collect(self) -> None:
         """Do what finalizers left, and wait for what another library may have enqueued."""
         while self.unmaps:
-            array, span = self.unmaps.popleft()
-            unmap_dropped(self, array, span)
+            unmap_dropped(self)
         while self.deferred:
             command, access = self.deferred.popleft()
             self.submit(command, access, seen=True)

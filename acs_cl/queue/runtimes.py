@@ -18,13 +18,14 @@ from typing import Any, TypeAlias
 
 import pyopencl as cl
 
+from .. import core
 from ..errors import UsageError
 from ..host.threads import on_host_task
 from ..launch.books import promised
 from ..launch.engine import Engine
 from ..launch.foreign_events import all_held
 from ..launch.waits import TICK_S, wait
-from ..records import HostArray, Protocol, Span
+from ..records import HostArray, Protocol
 from ..runtime import Runtime
 from . import patch
 from .bypass import Bypass
@@ -136,7 +137,7 @@ def leave(
     runtime: Runtime,
     bypass: Bypass | None,
     own: bool,
-    unmaps: deque[tuple[HostArray, Span]],
+    unmaps: deque[tuple[HostArray, core.native.Memory]],
     keeps: Callable[[], None],
 ) -> None:
     """Clean up after a queue was collected; with the last one its own runtime goes. What its
