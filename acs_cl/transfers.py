@@ -112,10 +112,17 @@ def write(engine: Engine, array: Array, source: object, copied: bool) -> Handle:
     own = not np.may_share_memory(ready, host)
     if not array.contiguous:
         packed = engine.new_array(array.shape, array.dtype)
-        write(engine, packed, ready, copied and not own)
+        _write(engine, packed, ready, copied, own)
         return copy(engine, array, packed)
-    if (handle := engine.moves().write(array, ready)) is not None:
-        return handle
+    return _write(engine, array, ready, copied, own)
+
+
+def _write(engine: Engine, array: Array, ready: HostArray, copied: bool, own: bool) -> Handle:
+    """Write to an array in one piece. `copied`: these values count, whatever the program does with
+    them. `own`: the program does not have them."""
+    moved = engine.moves().write(array, ready) if copied or own else None
+    if moved is not None:
+        return moved
     if (second := beside(engine, array)) is not None:
         _upload(engine, second, ready, copied and not own)
         return copy(engine, array, second)
@@ -123,7 +130,7 @@ def write(engine: Engine, array: Array, source: object, copied: bool) -> Handle:
 
 
 def _upload(engine: Engine, array: Array, ready: HostArray, copied: bool) -> Handle:
-    """Write to an array in one piece. `copied`: the program may change these values."""
+    """Have the driver write to an array. `copied`: the program may change these values."""
     is_long, queues = copied and ready.nbytes >= UNCOPIED_BYTES, engine.backend.core_queues
     if is_long and queues and (staged := queues.transfer(engine, array, ready, True)) is not None:
         return staged  # type: ignore[no-any-return]

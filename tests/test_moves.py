@@ -101,10 +101,9 @@ WRITTEN: dict[str, Callable[[Any, Any], Any]] = {
     "write of odd bytes": lambda x, y: y.view("u1")[4:9].set([0, 0, 32, 65, 7]),
     "write with gaps": lambda x, y: y[::3].set(np.arange(22)),
 }
-"""Recorded ones are the driver's."""
 
 
-@pytest.mark.parametrize("what", FILLED)
+@pytest.mark.parametrize("what", [*FILLED, *WRITTEN])
 def test_a_move_cuts_no_recorded_graph(device: cl.Device, scheduler: None, what: str) -> None:
     """It was launched by the host, between two segments."""
     with acs.Runtime(device, backend="device") as rt:
@@ -112,7 +111,7 @@ def test_a_move_cuts_no_recorded_graph(device: cl.Device, scheduler: None, what:
         with rt.record() as graph:
             for _ in range(3):
                 prog.up((64,), None, x)
-                FILLED[what](x, y)
+                {**FILLED, **WRITTEN}[what](x, y)
                 prog.sum((64,), None, x, y)
         rt.prebuild()
         graph.replay().wait()
@@ -190,13 +189,14 @@ def test_the_device_runs_a_loop_with_moves(device: cl.Device, scheduler: None) -
             prog.up((64,), None, x)
             y.fill(5)
             y[::4].copy_from(x[:16])
+            y[1].set(9)
             prog.count((1,), None, left, go)
         rt.prebuild()
         handle = graph.replay(while_=go, at_most=100)
         handle.wait()
         assert handle.rounds == 7
         expected = np.full(64, 5, "f4")
-        expected[::4] = 7
+        expected[::4], expected[1] = 7, 9
         assert (y.get() == expected).all()
         assert "the device itself reads the word" in str(handle.explain())
 

@@ -122,23 +122,27 @@ class Moves:
 
     def write(self, array: Array, values: HostArray) -> Handle | None:
         """Write values of the host to an array in one piece. They may change behind the call. None:
-        the driver does that, and so it does in a recording."""
-        engine = self._engine
-        if values.nbytes > WRITTEN_BYTES or not engine.backend.unsent or engine.recorder():
+        the driver does that."""
+        if values.nbytes > WRITTEN_BYTES or not self._has_others:
             return None
         words = np.frombuffer(values.tobytes().ljust(WRITTEN_BYTES, b"\0"), cl.cltypes.ulong16)
         return self._in_one_piece("write", array, words[0])
 
     def _in_one_piece(self, name: str, array: Array, other: object) -> Handle | None:
-        engine, size = self._engine, array.dtype.itemsize
+        size = array.dtype.itemsize
         is_short = array.nbytes <= SHORT_BYTES and size in _WORDS
         place = array.offset | getattr(other, "offset", 0)
-        if not (self._takes_pieces and is_short) or place % size:
+        if not (is_short and self._has_others) or place % size:
             return None
-        if engine.recorder() is None and not engine.backend.unsent:
-            return None  # there are no launches that a command of the driver would cut off
         kernel = self._kernel(name, size, "")
         return kernel((_up(array.size, GROUP),), (GROUP,), array, other, array.size)
+
+    @property
+    def _has_others(self) -> bool:
+        """Tell whether there are launches that a command of the driver would cut off: those of a
+        recording, or of an open epoch."""
+        engine = self._engine
+        return self._takes_pieces and (engine.recorder() is not None or engine.backend.unsent)
 
     def _by_gaps(
         self,
