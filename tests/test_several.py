@@ -464,6 +464,23 @@ def test_the_core_makes_short_launches_where_the_first_device_alone_has_their_da
         assert z.get().tolist() == [2] * 100
 
 
+def test_a_wrong_count_of_the_cores_own_launches_is_told_as_any_other(device: cl.Device) -> None:
+    source = "kernel void up(global uint *x) { x[get_global_id(0)] += 1; }"
+    with acs.Runtime(devices=team(device, 2), spread=False) as rt:
+        prog, counts = rt.build(source), rt.array([16, 17], "u4")
+        x, y = rt.zeros(16, "u4"), rt.zeros(16, "u4")
+        engine_of(rt).times.of = (  # type: ignore[method-assign]
+            lambda key: (1.0,) * 2  # so the core makes them, on the first device
+        )
+        for _ in range(10):
+            prog.up((acs.size(counts[0:1], upto=16),), None, x)
+            wrong = prog.up((acs.size(counts[1:2], upto=16),), None, y)
+            with pytest.raises(acs.PoisonedError, match=r"kernel .up. did not run: .* is 17"):
+                wrong.wait()
+            y.fill(0)
+        assert x.get().tolist() == [10] * 16
+
+
 @pytest.mark.parametrize("memory", ["svm", "buffers"])
 def test_copies_are_made_at_once_unless_their_data_comes_late(
     device: cl.Device, memory: str

@@ -169,6 +169,10 @@ class Several(Backend):
                 return found
         return None
 
+    def error(self, number: int, status: int) -> BaseException | None:
+        """Return the error of a launch. Its device may keep the count that it refused."""
+        return self.backends[self._device.get(number, 0)].error(number, status)
+
     def flush(self) -> None:
         """Start all launches on every device."""
         for backend in self.backends:
