@@ -473,6 +473,32 @@ def test_swaps_keep_views_of_other_types_aligned(rt: acs.Runtime, prog: acs.Prog
     assert others[36:68].view("f4").get().tolist() == [6] * 8
 
 
+@pytest.mark.parametrize("issue", ["eager", "ready_first"])
+def test_a_replay_behind_a_count_in_flight_loses_only_what_follows_it(
+    device: cl.Device, scheduler: None, issue: str
+) -> None:
+    source = """
+    kernel void up(global uint *x) { x[get_global_id(0)] += 1; }
+    kernel void slow(global uint *x, uint n) { volatile uint i = 0; while (i < n) i++; *x = i; }
+    kernel void copy(global const uint *x, global uint *y)
+    { size_t i = get_global_id(0); y[i] = x[i]; }
+    """
+    with acs.Runtime(device, backend="device", issue=issue) as rt:
+        prog, wrong = rt.build(source), rt.array([9], "u4")
+        x, y, z, last = (rt.zeros(8, "u4") for _ in range(4))
+        with rt.record() as first:
+            prog.up((acs.size(wrong, upto=8),), None, x)
+            prog.slow((1,), None, last, 1_000_000)  # so the replay is in flight for a while
+        with rt.record() as second:
+            prog.copy((8,), None, x, y)
+            prog.up((8,), None, z)
+        first.replay()
+        second.replay()
+        assert z.get().tolist() == [1] * 8
+        with pytest.raises(acs.PoisonedError, match="its count on the device is 9"):
+            y.get()
+
+
 def test_poison_goes_through_a_replay_and_nowhere_else(rt: acs.Runtime, prog: acs.Program) -> None:
     a, b, c, d = (rt.zeros(8) for _ in range(4))
     with rt.record() as graph:

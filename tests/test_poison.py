@@ -104,7 +104,7 @@ class Program:
                 poisoned -= bytes_of(access.writes)
                 poisoned |= {
                     (target.base, target.start + byte)
-                    for byte in range(source.width)
+                    for byte in range(min(source.width, target.width))
                     if (source.base, source.start + byte) in poisoned
                 }
             elif reached or number in self.failed:
@@ -138,10 +138,14 @@ def accesses(draw: st.DrawFn) -> Access:
 
 @st.composite
 def copies(draw: st.DrawFn) -> tuple[str, Access]:
-    """Of some bytes to another base."""
+    """Of some bytes to another base. Half of a copy has all of a staging place on one side."""
     bases = draw(st.permutations((1, 2, 3)))
     width = draw(st.sampled_from((1, 4, 8, 16)))
-    source, target = (plain(base, draw(st.integers(0, 16)), width) for base in bases[:2])
+    widths = draw(st.sampled_from([(width, width), (width, 20), (20, width)]))
+    source, target = (
+        plain(base, draw(st.integers(0, 16)), one)
+        for base, one in zip(bases[:2], widths, strict=True)
+    )
     return "copy", Access((source,), (target,), (target,))
 
 

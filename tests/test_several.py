@@ -481,6 +481,29 @@ def test_a_wrong_count_of_the_cores_own_launches_is_told_as_any_other(device: cl
         assert x.get().tolist() == [10] * 16
 
 
+def test_a_copy_of_some_lost_bytes_loses_no_others(device: cl.Device) -> None:
+    source = """
+    kernel void up(global uint *x) { x[get_global_id(0)] += 1; }
+    kernel void copy(global const uint *x, global uint *y)
+    { size_t i = get_global_id(0); y[i] = x[i]; }
+    """
+    with acs.Runtime(devices=team(device, 2), spread=False) as rt:
+        engine, prog, wrong = engine_of(rt), rt.build(source), rt.array([9], "u4")
+        x, y, z = rt.zeros(64, "u4"), rt.zeros(64, "u4"), rt.zeros(64, "u4")
+        for one in x, y, z:
+            engine.have(one, 0, alone=True)
+        engine.placer.policy = lambda *of: 1
+        prog.up((acs.size(wrong, upto=8),), None, x[:8])  # the first device looks at its count
+        prog.copy((32,), None, x[:32], y[:32])  # these are copied to the other device
+        assert "on device 1" in str(rt.explain(prog.copy((24,), None, x[8:32], z[:24])))
+        prog.copy((16,), None, x[32:48], z[32:48])
+        assert z.get().tolist() == [0] * 64
+        for lost in x[:8], y[:8], y[24:32]:
+            with pytest.raises(acs.PoisonedError, match="its count on the device is 9"):
+                lost.get()
+        assert not x[8:].get().any()
+
+
 @pytest.mark.parametrize("memory", ["svm", "buffers"])
 def test_copies_are_made_at_once_unless_their_data_comes_late(
     device: cl.Device, memory: str

@@ -66,13 +66,14 @@ def retire_one(books: Books, end: End) -> None:
     has_failed = end.status < 0
     try:
         if has_failed:
-            fail(books, launch, _what_ended(books, launch, end.status))
+            error = _what_ended(books, launch, end.status)
+            fail(books, launch, error, by_driver=end.status > DECIDED)
         if books.tracer is not None:
             books.tracer.ended(launch, end.lane, end.event)
         command = launch.command
-        if type(command) is DecidedCommand and (error := command.error(number)) is not None:
+        if type(command) is DecidedCommand and (wrong := command.error(number)) is not None:
             has_failed = True
-            fail(books, launch, error)
+            fail(books, launch, wrong, by_driver=False)
     finally:  # whatever was raised, it has ended
         table.end(number, has_failed)
         after_end(books, number)

@@ -97,13 +97,15 @@ class Poison:
             self.kept = [one for one in self.kept if self.find((one[0],)) is not None]
 
     def carry(self, access: Access) -> None:
-        """Copy the poison of the bytes that are read to the bytes that are written."""
+        """Copy the poison of the bytes that are read to the bytes that are written. One of them may
+        be all of a staging place, which is longer than the copy."""
         (source,), (target,) = access.reads, access.writes
         self.overwrite((target,))
         here = self.bases.get(source.base)
         if here is not None:
+            nbytes = min(source.end - source.start, target.end - target.start)
             lows = np.maximum(here.rows.lows, source.start)
-            highs = np.minimum(here.rows.highs, source.end)
+            highs = np.minimum(here.rows.highs, source.start + nbytes)
             read = lows < highs
             there = target.start - source.start
             failures = [here.failures[index] for index in np.flatnonzero(read)]

@@ -18,16 +18,24 @@ from .. import core
 from ..records import Access, Launch
 from .books import Books
 from .commands import KernelCommand
-from .failures import Failure, lost
+from .failures import Failure, Poison, lost
 
 
-def fail(books: Books, launch: Launch, error: BaseException, site: str = "") -> Failure:
-    """Poison the launches that depend on a launch that failed after its call had returned."""
+def fail(
+    books: Books, launch: Launch, error: BaseException, site: str = "", by_driver: bool = True
+) -> Failure:
+    """Poison the launches that depend on a launch that failed after its call had returned.
+
+    `by_driver`: the driver may fail what it has and what waits for this launch. If not, to the
+    driver the launch ended well."""
     failure = Failure(launch.number, launch.command.name, site, error)
     later = {other.number: other for other in books.table.later(launch.number)}
     launch = _with_what_is_lost(launch, error)
-    # launches that the driver has already fail with their upstream
-    carriers = {n for n, one in later.items() if _carries(one) and not books.is_dispatched(n)}
+    carriers = {
+        number
+        for number, one in later.items()
+        if _carries(one) and not (by_driver and books.is_dispatched(number))
+    }
     reached = books.failures.record(failure, launch.access, _apart(books, later.values()), carriers)
     for number in (launch.number, *reached):
         books.failures.note_queue(books.table.queue_of(number), number)
@@ -89,12 +97,24 @@ def may_be_poisoned(books: Books, access: Access) -> bool:
         poison = books.failures.poison
         if poison and poison.find((*access.reads, *access.writes)) is not None:
             return True
+        if books.ready_first and books.table.is_counted and _may_follow_counts(books, access):
+            return True
         if not (books.table.held or books.host_tasks.busy):
             return False
         return any(
             launch.access.writes and (launch.command.on_host or launch.number in books.foreign)
             for launch in books.table.later(0)
         )
+
+
+def _may_follow_counts(books: Books, access: Access) -> bool:
+    """Tell whether a launch would be held until counts in flight are known, and may be lost with
+    one of them."""
+    lost = Poison()
+    for launch in books.table.later(0):
+        if getattr(launch.command, "is_counted", False) or lost.find(launch.access.reads):
+            lost.add(launch.access.writes, True)
+    return lost.find(access.reads) is not None
 
 
 def _carries(launch: Launch) -> bool:
