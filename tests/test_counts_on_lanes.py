@@ -24,6 +24,7 @@ from acs_cl.scheduler.policy import COUNTED, COUNTED_REST, Choice
 
 SOURCE = """
 kernel void mark(global uint *y, uint value) { y[get_global_id(0)] = value; }
+kernel void slow(global uint *y, uint n) { volatile uint i = 0; while (i < n) i++; *y = i; }
 kernel void sizes(global uint *y) { y[get_global_id(0)] = get_global_size(0); }
 kernel void moved(global uint *y)
 { y[get_global_id(0) - get_global_offset(0)] = get_global_size(0); }
@@ -188,6 +189,27 @@ def test_a_held_one_has_a_wrong_count_or_never_runs(rt: acs.Runtime) -> None:
             y.fill(0)
             prog.mark(acs.size(number, 8), None, y, 2)
         assert y.get().tolist() == [2] * 3 + [0] * 5
+
+
+@pytest.mark.parametrize("is_counted", [True, False])
+def test_a_wait_tells_of_a_launch_that_was_held_behind_later_ones(
+    rt: acs.Runtime, is_counted: bool
+) -> None:
+    prog = rt.build(SOURCE)
+    number, y, z = rt.array([70], "u4"), rt.zeros(8, "u4"), rt.zeros(1, "u4")
+    for _ in range(3):
+        event = cl.UserEvent(rt.context)
+        size = acs.size(number, 8) if is_counted else (8,)
+        held = prog.mark(size, None, y, 1, wait_for=[event])
+        prog.slow((1,), None, z, 10_000_000)  # in flight when the other one has ended
+        event.set_status(cl.command_execution_status.COMPLETE)
+        if is_counted:
+            with pytest.raises(acs.PoisonedError, match="is 70, expected"):
+                held.wait()
+        else:
+            held.wait()
+        assert held.number not in rt.engine.table
+        y.fill(0)
 
 
 def test_a_kernel_that_may_write_its_count_is_left_to_python(rt: acs.Runtime) -> None:

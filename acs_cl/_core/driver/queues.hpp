@@ -352,6 +352,9 @@ public:
         const auto &queued = lanes_[0].queued;
         auto after = std::find_if(queued.begin(), queued.end(),
                                   [&](std::int64_t other) { return other > number; });
+        // a launch that was held is behind later ones
+        if (find(number) && std::find(queued.begin(), after, number) == after)
+            after = std::find(after, queued.end(), number) + 1;
         collect(lanes_[0], std::size_t(after - queued.begin()));
         return ended();
     }
