@@ -133,3 +133,5 @@ def _shut(engine: Engine) -> None:
         engine.end_bypasses()
         engine.state = "closed"
         engine.table.usable = False
+    if engine.watchdog is not None:
+        engine.watchdog.stop()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gc
 import sys
+import threading
+import time
 import tracemalloc
 from typing import Any
 
@@ -124,3 +126,16 @@ def test_an_emulated_device_forgets_launches_that_have_ended(device: cl.Device) 
             program.add((64,), None, x, 1)
         rt.finish()
         assert alive(Entry) < 100
+
+
+def test_a_runtime_that_is_closed_leaves_no_thread(device: cl.Device) -> None:
+    before = set(threading.enumerate())
+    for _ in range(5):
+        acs.Runtime(device, watchdog_s=3600).close()
+    dropped = acs.Runtime(device, watchdog_s=3600)
+    del dropped
+    gc.collect()
+    until = time.perf_counter() + 10
+    for thread in set(threading.enumerate()) - before:
+        thread.join(max(0, until - time.perf_counter()))
+        assert not thread.is_alive(), thread.name

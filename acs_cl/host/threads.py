@@ -9,6 +9,8 @@ Every thread of ours begins by `start`, so that the end of the program ends them
 interpreter ends one inside the core, or inside a compiler, the process crashes.
 """
 
+# Long because: all threads begin and end in one way.
+
 from __future__ import annotations
 
 import atexit
@@ -191,20 +193,39 @@ class Poller:
 
 
 class Clock:
-    """Calls a method every so many seconds, until it returns False or its object is gone. An error
-    is told as one that ends a thread, and the calls go on."""
+    """Calls a method every so many seconds, until it returns False, its object is gone or somebody
+    closes the clock. An error is told as one that ends a thread, and the calls go on."""
 
     def __init__(self, name: str, seconds: float, call: Callable[[], bool]) -> None:
         self._name = name
         self._seconds = seconds
         self._call = weakref.WeakMethod(call)
+        # an event would not do: the collector may close the clock in the middle of its wait
+        self._ends: SimpleQueue[None] = SimpleQueue()
 
     def start(self) -> None:
         """Start the calls."""
-        start(self._run, self._name)
+        start(self._run, self._name, self)
+
+    def close(self) -> None:
+        """End the thread. It makes no more calls."""
+        self._ends.put(None)
+
+    @property
+    def is_late(self) -> bool:
+        """Wait no longer for its thread than for others at the end of the program."""
+        return True
+
+    def _rests(self) -> bool:
+        """Wait until the next call. Return False if there is none."""
+        try:
+            self._ends.get(timeout=self._seconds)
+        except Empty:
+            return True
+        return False
 
     def _run(self) -> None:
-        while not _leaves.wait(self._seconds):
+        while self._rests():
             call = self._call()
             if call is None:
                 return

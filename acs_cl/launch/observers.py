@@ -108,6 +108,9 @@ class Watch(Protocol):
     def wait(self, books: Any, event: cl.Event, seconds: float) -> None:
         """Wait for an event without the lock, and raise if nothing ends."""
 
+    def stop(self) -> None:
+        """Watch no longer."""
+
 
 class Checker(Protocol):
     """Checks around each launch."""

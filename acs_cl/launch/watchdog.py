@@ -68,6 +68,10 @@ class Watchdog:
         """Watch from now on."""
         self._clock.start()
 
+    def stop(self) -> None:
+        """Watch no longer: the runtime is closed. Its thread ends at once."""
+        self._clock.close()
+
     def look(self) -> bool:
         """Report if nothing has ended for too long. False: the runtime is gone."""
         books = self._books()
