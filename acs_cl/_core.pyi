@@ -734,6 +734,8 @@ class Table:
         """Return the records of all launches in flight behind one."""
     def blockers(self, number: int) -> list[int]:
         """Return which launches hold a launch back."""
+    def has_count(self, number: int) -> bool:
+        """Return whether only the end of a launch in flight tells if its count was right."""
     def log(self) -> None:
         """Keep the changes of state of each launch from now on."""
     def transitions(self, number: int) -> list[tuple[str, str, int]]:

@@ -97,7 +97,8 @@ def may_be_poisoned(books: Books, access: Access) -> bool:
         poison = books.failures.poison
         if poison and poison.find((*access.reads, *access.writes)) is not None:
             return True
-        if books.ready_first and books.table.is_counted and _may_follow_counts(books, access):
+        holds = books.ready_first or books.window is not None
+        if holds and books.table.is_counted and _may_follow_counts(books, access):
             return True
         if not (books.table.held or books.host_tasks.busy):
             return False
@@ -108,11 +109,10 @@ def may_be_poisoned(books: Books, access: Access) -> bool:
 
 
 def _may_follow_counts(books: Books, access: Access) -> bool:
-    """Tell whether a launch would be held until counts in flight are known, and may be lost with
-    one of them."""
-    lost = Poison()
-    for launch in books.table.later(0):
-        if getattr(launch.command, "is_counted", False) or lost.find(launch.access.reads):
+    """Tell whether a launch that may be held would be lost if counts in flight are wrong."""
+    lost, table = Poison(), books.table
+    for launch in table.later(0):
+        if table.has_count(launch.number) or lost.find(launch.access.reads) is not None:
             lost.add(launch.access.writes, True)
     return lost.find(access.reads) is not None
 

@@ -208,6 +208,7 @@ void add_table(nb::module_ &module) {
         .def("launch", &Table::record_of, "number"_a)
         .def("later", &Table::later, "number"_a)
         .def("blockers", &Table::blockers, "number"_a)
+        .def("has_count", &Table::has_count, "number"_a)
         .def("log", &Table::log)
         .def("transitions", transitions, "number"_a)
         .def_ro("most", &Table::most)

@@ -341,6 +341,12 @@ public:
         row.is_counted = true;
     }
 
+    // Whether it is one of these, and in flight.
+    bool has_count(std::int64_t launch) const {
+        const Row *row = counted_ ? rows_.find(launch) : nullptr;
+        return row && row->is_counted;
+    }
+
     // Whether Python has to look at the count of a launch that has ended.
     bool is_counted_by_python(std::int64_t launch) const {
         const Row *row = counted_ ? rows_.find(launch) : nullptr;
