@@ -10,7 +10,7 @@ import sys
 import threading
 from pathlib import Path
 
-INTERFACE = 132
+INTERFACE = 133
 """The version of the border that these sources expect."""
 
 _INSTALL = (
