@@ -319,7 +319,7 @@ def test_a_replay_says_who_reads_the_word(rt: acs.Runtime, prog: acs.Program) ->
     graph, x, go = counted(rt, prog, 3)
     with rt.record() as filled:
         prog.below((1,), None, x, go, 0)
-        x.set([0])
+        x.set(np.zeros(1, "u4"), copy=False)  # which reads the program's memory in each round
     said = [str(one.replay(while_=go, at_most=9).explain()) for one in (graph, filled)]
     if rt.plan.backend == "device":
         assert "the device itself reads the word of a loop" in said[0]

@@ -795,9 +795,9 @@ def test_a_map_that_outlives_its_queue_is_unmapped_before_the_lane_goes(
         queue = acs.Queue(context, backend="out_of_order")
         mapped, event = cl.enqueue_map_buffer(queue, memory, BOTH, 0, (N,), np.int32)
         mapped[:] = turn
-        del queue, event
-        gc.collect()
-        with inside.when_lanes_end(told):
+        with inside.when_lanes_end(queue, told):
+            del queue, event
+            gc.collect()
             del mapped
             gc.collect()
         assert mapped_still == [0] * (turn + 1)

@@ -42,13 +42,15 @@ def endless_sample() -> Iterator[None]:
 
 
 @contextmanager
-def when_lanes_end(told: Callable[[], None]) -> Iterator[None]:
-    """Have `told` called each time that the lanes of a runtime have been waited for, and go."""
-    close = HostQueues.close
+def when_lanes_end(queue: Queue, told: Callable[[], None]) -> Iterator[None]:
+    """Have `told` called when the lanes of a queue have been waited for, and go."""
+    close, own = HostQueues.close, id(queue.runtime.engine.backend)
+    del queue  # it may go meanwhile
 
     def closed(self: HostQueues) -> None:
         close(self)
-        told()
+        if id(self) == own:
+            told()
 
     with changed(HostQueues, "close", closed):
         yield

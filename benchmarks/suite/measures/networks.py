@@ -39,7 +39,7 @@ NAMES = ("squeezenet", "nasnet", "googlenet", "inception", "deepfm", "bert", "t5
 IN_CUDA = ("squeezenet", "nasnet")
 LANES = (4, 16)
 """Queues that an expert tries."""
-ROUNDS, WITHIN_S, ROW_S = 15, 80.0, 3.0
+ROUNDS, WITHIN_S, ROW_S = 15, 120.0, 3.0
 
 BEFORE_S, TRIES, MOST_S = 0.3, 48, 3.0
 """How long `auto` replays before it tries other ways, at least; how many replays it takes to try
