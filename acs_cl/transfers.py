@@ -109,7 +109,7 @@ def write(engine: Engine, array: Array, source: object, copied: bool) -> Handle:
     ready = converted(fitting, array.dtype)
     if not ready.flags.writeable:
         ready = ready.copy()
-    own = not np.may_share_memory(ready, host)
+    own = ready is not host and not np.may_share_memory(ready, host)
     if not array.contiguous:
         packed = engine.new_array(array.shape, array.dtype)
         _write(engine, packed, ready, copied, own)

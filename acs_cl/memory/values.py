@@ -126,6 +126,8 @@ def check(values: HostArray, dtype: DType) -> None:
 
 def converted(values: HostArray, dtype: DType) -> HostArray:
     """Convert values that were checked. A number that would become infinite is an error."""
+    if values.dtype == dtype and values.flags.c_contiguous:
+        return values
     try:
         with np.errstate(over="raise"):
             return np.asarray(values, dtype=dtype, order="C")
