@@ -30,6 +30,7 @@ from fuzz.views import BYTES, SHAPES, View
 
 import acs_cl as acs
 from acs_cl.graph.graph import Graph
+from acs_cl.launch.moves import SHORT_BYTES
 from acs_cl.records import Access
 from acs_cl.scheduler.orders import ORDERS
 
@@ -259,7 +260,7 @@ def test_graphs_of_nothing_and_of_lanes_alone(rt: acs.Runtime) -> None:
     assert handle.wait() is None
     assert handle.done
     handle.event.wait()
-    x, y = rt.zeros(16), rt.zeros(16)
+    x, y = rt.zeros(SHORT_BYTES), rt.zeros(SHORT_BYTES)  # the driver's, since they are long
     with rt.record() as graph:
         x.fill(3)
         y.copy_from(x)
@@ -944,11 +945,11 @@ def test_a_graph_that_is_closed_as_another_thread_replays_it_is_an_error_there(
 def test_explain_says_how_many_segments_and_why_it_was_cut(
     rt: acs.Runtime, prog: acs.Program
 ) -> None:
-    x, y = rt.zeros(16, "u4"), rt.zeros(16, "u4")
+    x, y = rt.zeros(16, "u4"), rt.zeros(SHORT_BYTES, "u4")
     with rt.record() as graph:
         for _ in range(5):
             prog.count((16,), None, x)
-        y.fill(1)
+        y.fill(1)  # of so many that the driver does it
         for _ in range(4):
             prog.count((16,), None, y)
     text = rt.explain(graph.replay()).text
