@@ -511,16 +511,18 @@ def test_what_would_be_held_may_be_lost_with_counts_in_flight(
 ) -> None:
     source = """
     kernel void slow(global uint *x, uint n)
-    { volatile uint i = 0; while (i < n) i++; x[get_global_id(0)] = i; }
+    { uint v = n; for (uint i = 0; i < n; i++) v = v * 1664525 ^ i; x[get_global_id(0)] = v; }
     kernel void copy(global const uint *x, global uint *y)
     { size_t i = get_global_id(0); y[i] = x[i]; }
     """
     with acs.Runtime(device, backend="lanes", **options) as rt:
         prog, count = rt.build(source), rt.array([1], "u4")
         x, y, z = (rt.zeros(8, "u4") for _ in range(3))
+        prog.slow(acs.size(count, upto=8), None, x, 1)
+        prog.copy((8,), None, x, y)  # both are built before anything has to be in flight
+        rt.finish()
         for _ in range(3):  # by Python, and by the core
-            size = acs.size(count, upto=8)
-            prog.slow(size, None, x, 10_000_000)
+            prog.slow(acs.size(count, upto=8), None, x, 40_000_000)
             prog.copy((8,), None, x, y)
             may = [rt.engine.may_be_poisoned(Access(one.spans, ())) for one in (x, y, z)]
             assert may == [bool(options), bool(options), False]
