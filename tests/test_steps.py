@@ -215,6 +215,19 @@ def test_on_a_gpu_what_the_rules_keep_on_lanes_is_tried_elsewhere(
     assert program.choice.way == max(ways)
 
 
+def test_on_a_gpu_the_scheduler_is_tried_again_where_it_was_chosen() -> None:
+    """The rules had refused nothing, as all had gone there since the first trial. So every second
+    trial took it for a program that uses the scheduler anyway."""
+    program = Program((9e3, 7e3, 1e3), refuses=False, on_cpu=False)
+    program.uses = False
+    program.until_over(400)
+    program.uses = True  # in the way that was chosen
+    while not program.is_trying:
+        assert program.step() == IN_SCHEDULER
+    assert IN_SCHEDULER in program.until_over()
+    assert program.choice.way == IN_SCHEDULER
+
+
 def test_steps_during_builds_are_not_timed() -> None:
     program = Program((9e3, 6e3, 20e3))
     while program.choice.way != IN_SCHEDULER:

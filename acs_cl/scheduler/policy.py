@@ -14,8 +14,8 @@ On a GPU a kernel goes to lanes if its tasks take the device longer than its lau
 host. There the scheduler saves nothing, and a queue gives a kernel the registers and groups that
 suit it. On a CPU a kernel goes to lanes if its epochs lose more time, against the times on lanes,
 than they save. Kernels that take long go there at once, but not those that would cut an epoch in
-two each time and take less than that costs. There steps of the program are tried without these
-rules, too (`steps`).
+two each time and take less than that costs. Steps of the program are tried without these rules,
+too (`steps`).
 
 A GPU takes some 30 us longer for an epoch on a queue that keeps times. So most epochs are timed by
 the program, from sending to finding the end. That time is never less than what the device took.

@@ -89,7 +89,7 @@ class Steps:
         """Begin to try ways. `is_used`: the scheduler had launches of the last step."""
         choice = self._choice
         self._tried, on_gpu = [AS_RULED], not choice.on_cpu
-        if choice.has_refused or (on_gpu and not is_used):
+        if choice.has_refused or choice.way == IN_SCHEDULER or (on_gpu and not is_used):
             self._tried.append(IN_SCHEDULER)
         if (is_used or choice.way != AS_RULED) and not on_gpu:
             self._tried.append(ON_LANES)
