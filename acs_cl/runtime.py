@@ -608,6 +608,7 @@ class _Calls(Calls):
     def __init__(self, runtime: Runtime) -> None:
         self._kind = type(runtime)
         self._runtime = weakref.ref(runtime)
+        self._moves: Callable[[], Moves | None] = lambda: None
 
     def runtime(self, engine: Engine) -> Runtime:
         """Return the runtime that the program holds."""
@@ -620,10 +621,11 @@ class _Calls(Calls):
 
     def moves(self, engine: Engine) -> Moves:
         """Return what makes moves by kernels."""
-        runtime = self.runtime(engine)
-        if runtime._moves is None:
-            runtime._moves = Moves(engine, partial(own_kernels, engine, "moves.cl"))
-        return runtime._moves
+        found = self._moves()
+        if found is None:
+            found = Moves(engine, partial(own_kernels, engine, "moves.cl"))
+            self.runtime(engine)._moves, self._moves = found, weakref.ref(found)
+        return found
 
 
 def _tracer() -> Tracer:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pyopencl as cl
 import pytest
+from counting import calls
 
 import acs_cl as acs
 from acs_cl.launch.moves import SHORT_BYTES
@@ -245,6 +246,17 @@ def test_the_driver_makes_moves_that_are_not_recorded_and_long_ones(device: cl.D
         other.replay()
         assert (long.get() == 4).all()
         assert (x.get() == 5).all()
+
+
+def test_to_leave_a_move_to_the_driver_takes_few_calls(device: cl.Device) -> None:
+    """A fill took half as long again while it was prepared as a launch of a kernel first."""
+    with acs.Runtime(device, backend="lanes") as rt:
+        x, y, values = rt.zeros(16), rt.zeros(16), np.ones(16, "f4")
+        works = [lambda: x.fill(2), lambda: y.copy_from(x), lambda: y.set(values)]
+        for work in works:
+            work()
+        found = [calls(work) for work in works]
+    assert all(many <= most for many, most in zip(found, (21, 22, 33), strict=True)), found
 
 
 def test_the_kernels_of_moves_keep_no_runtime_alive(device: cl.Device) -> None:

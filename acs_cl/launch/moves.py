@@ -89,6 +89,8 @@ class Moves:
     def fill(self, array: Array, element: HostArray) -> Handle | None:
         """Fill an array. None: it is in one piece, and the driver does that, or its elements are no
         words or along too many axes."""
+        if array.contiguous and not self._has_others:
+            return None
         number, size = int.from_bytes(element.tobytes(), sys.byteorder), array.dtype.itemsize
         if array.contiguous:
             return self._in_one_piece("fill", array, number)
@@ -102,7 +104,7 @@ class Moves:
         """Copy between arrays of one shape that share no bytes. None: both are in one piece, and
         the driver does that."""
         if target.contiguous and source.contiguous:
-            return self._in_one_piece("copy", target, source)
+            return self._in_one_piece("copy", target, source) if self._has_others else None
         return self.spread(target, source, source.strides, wait_for)
 
     def spread(
@@ -123,16 +125,15 @@ class Moves:
     def write(self, array: Array, values: HostArray) -> Handle | None:
         """Write values of the host to an array in one piece. They may change behind the call. None:
         the driver does that."""
-        if values.nbytes > WRITTEN_BYTES or not self._has_others:
+        if not self._has_others or values.nbytes > WRITTEN_BYTES:
             return None
         words = np.frombuffer(values.tobytes().ljust(WRITTEN_BYTES, b"\0"), cl.cltypes.ulong16)
         return self._in_one_piece("write", array, words[0])
 
     def _in_one_piece(self, name: str, array: Array, other: object) -> Handle | None:
         size = array.dtype.itemsize
-        is_short = array.nbytes <= SHORT_BYTES and size in _WORDS
         place = array.offset | getattr(other, "offset", 0)
-        if not (is_short and self._has_others) or place % size:
+        if array.nbytes > SHORT_BYTES or size not in _WORDS or place % size:
             return None
         kernel = self._kernel(name, size, "")
         return kernel((_up(array.size, GROUP),), (GROUP,), array, other, array.size)
@@ -140,7 +141,7 @@ class Moves:
     @property
     def _has_others(self) -> bool:
         """Tell whether there are launches that a command of the driver would cut off: those of a
-        recording, or of an open epoch."""
+        recording, or of an open epoch. It is asked first, as most moves end there."""
         engine = self._engine
         return self._takes_pieces and (engine.recorder() is not None or engine.backend.unsent)
 
