@@ -18,6 +18,7 @@ import acs_cl as acs
 from acs_cl.launch.moves import SHORT_BYTES
 from acs_cl.scheduler import policy, steps
 from acs_cl.testing.changing import changed
+from acs_cl.testing.scheduler import Scheduler, open_epochs
 
 SOURCE = """
 kernel void up(global float *x) { x[get_global_id(0)] += 1; }
@@ -127,8 +128,9 @@ def test_a_move_joins_an_open_epoch(
     device: cl.Device, scheduler: None, what: str, backend: str
 ) -> None:
     """It was a command of the driver, between two epochs. How long kernels take does not count
-    here."""
+    here, nor how long the host does."""
     with (
+        open_epochs(),
         changed(policy, "SAVED_US", 1e9),
         changed(steps, "FIRST_US", 1e18),
         acs.Runtime(device, backend=backend) as rt,
@@ -138,6 +140,7 @@ def test_a_move_joins_an_open_epoch(
 
         def step() -> int:
             before = rt.stats()["scheduler"]["epochs"]
+            Scheduler(rt).keep_open()
             for _ in range(8):
                 prog.up((64,), None, x)
                 moved(x, y)

@@ -28,6 +28,7 @@ def open_epochs(seconds: float = NEVER_S, tasks: int = 1 << 30) -> Iterator[None
     """
     with (
         changed(scheduler_backend, "OPEN_S", seconds),
+        changed(scheduler_backend, "UNSURE_S", max(seconds, scheduler_backend.UNSURE_S)),
         changed(scheduler_sender, "FIRST_LOOK", tasks),
     ):
         yield
