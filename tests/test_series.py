@@ -54,11 +54,11 @@ def made_in_one_call(graph: Graph) -> list[int]:
 
 
 def test_consecutive_kernels_are_made_in_one_call(rt: acs.Runtime, prog: acs.Program) -> None:
-    x, y = rt.array(np.arange(8), "u4"), rt.zeros(8, "u4")
+    x, y, sevens = rt.array(np.arange(8), "u4"), rt.zeros(8, "u4"), np.full(4, 7, "u4")
     with rt.record() as graph:
         for _ in range(50):
             prog.add((8,), None, x, y, 1)
-        y[:4].set(7)  # no kernel, so it ends the series
+        y[:4].set(sevens, copy=False)  # no kernel, so it ends the series
         prog.count((2,), None, y[:2])
         prog.count((8,), None, x, writes=[x])
         prog.count((4,), None, x, offset=(4,))
