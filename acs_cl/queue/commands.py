@@ -15,7 +15,7 @@ from __future__ import annotations
 import operator
 from collections import Counter, deque
 from collections.abc import Iterable
-from typing import Any, NamedTuple, SupportsIndex
+from typing import Any, SupportsIndex
 
 import numpy as np
 import pyopencl as cl
@@ -28,7 +28,7 @@ from ..kernel import Kernel as OurKernel
 from ..launch.commands import KernelCommand
 from ..plans import ArgumentValues, plan_commands
 from ..program import adopted_kernel, key_of
-from ..records import Access, Command, HostArray, Protocol, Sizes
+from ..records import Access, Command, HostArray, NamedTuple, Protocol, Sizes
 from .calls import (
     COMMANDS,
     KINDS,
