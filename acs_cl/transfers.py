@@ -1,8 +1,9 @@
 """Transfers as launches: read, write, fill, copy, host tasks, and pinned host memory.
 
-Input: arrays and host values. Output: handles. The driver copies contiguous memory. Fills and
-copies that are short and recorded are launches of kernels (`launch/moves.py`). So are those with
-gaps, where no byte between elements may be touched.
+Input: arrays and host values. Output: handles. The driver copies contiguous memory. Short
+fills, copies and writes that it would have to put between other launches, those of a recording or
+of an open epoch, are launches of kernels (`launch/moves.py`). So are fills and copies with gaps,
+where no byte between elements may be touched.
 
 Invariant: `write` copies host memory before the call returns, unless the caller promised not to
 change it. Host memory that `read` returns belongs to the handle until it is done.

@@ -41,7 +41,7 @@ OTHERS = IN_SCHEDULER, ON_LANES
 
 TOLD = {
     IN_SCHEDULER: "all that the scheduler can run is in segments: its replays took {:.2f} of the "
-    "time that they took with long kernels on lanes",
+    "time that they took with some launches on lanes",
     ON_LANES: "all launches go to lanes: its replays took {:.2f} of the time that they took with "
     "segments",
 }

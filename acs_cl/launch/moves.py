@@ -89,16 +89,14 @@ class Moves:
     def fill(self, array: Array, element: HostArray) -> Handle | None:
         """Fill an array. None: it is in one piece, and the driver does that, or its elements are no
         words or along too many axes."""
-        if array.contiguous and not self._has_others:
-            return None
-        number, size = int.from_bytes(element.tobytes(), sys.byteorder), array.dtype.itemsize
         if array.contiguous:
-            return self._in_one_piece("fill", array, number)
+            return self._in_one_piece("fill", array, _number(element)) if self._has_others else None
+        size = array.dtype.itemsize
         rows = _rows(array.shape, array.strides, array.strides, size, size)
         if len(rows) > AXES or _unit(array, array.strides) != size:
             return None
         rows = [Row(length, abs(step), 0) for length, step, _ in rows]
-        return self._by_gaps("fill", size, rows, [_forwards(array), number], False)
+        return self._by_gaps("fill", size, rows, [_forwards(array), _number(element)], False)
 
     def copy(self, target: Array, source: Array, wait_for: Events = None) -> Handle | None:
         """Copy between arrays of one shape that share no bytes. None: both are in one piece, and
@@ -172,6 +170,10 @@ class Moves:
                 self.kernels[one, unit, what] = made
             kernel = self.kernels[name, unit, what]
         return kernel
+
+
+def _number(element: HostArray) -> int:
+    return int.from_bytes(element.tobytes(), sys.byteorder)
 
 
 def _up(n: int, to: int) -> int:
