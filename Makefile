@@ -72,7 +72,7 @@ $(STAMP): pyproject.toml $(wildcard $(CORE)/* $(CORE)/*/*)
 	rm -f $(VENV)/.installed-*
 	touch $@
 
-# Large products of parameters are sampled by the day (tests/sampling.py), unless EVERY=1.
+# Large products of parameters are sampled by the commit (tests/sampling.py), unless EVERY=1.
 EVERY ?=
 # Meanwhile Intel's runtime is fetched, for tests/test_drivers.py. Where it cannot be, that is said.
 test: $(STAMP)

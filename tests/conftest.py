@@ -53,8 +53,8 @@ def pytest_report_header() -> str:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what other days take, and put the longest files first."""
-    if left := sampling.of_other_days(items):
+    """Leave out what other samples take, and put the longest files first."""
+    if left := sampling.of_other_samples(items):
         config.hook.pytest_deselected(items=list(left))
     items[:] = sorted(
         (item for item in items if item not in left),

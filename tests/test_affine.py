@@ -223,6 +223,11 @@ KNOWN = [
     (f"{G} atomic_add(x + i, 1);", (2,), {}, [(0, 8, 1, 8)]),
     (f"{G} ((global short *)x)[i] = 1;", (4,), {}, [(0, 8, 1, 8)]),
     (f"{G} put(x + i, n);", (4,), {"n": 2}, [(8, 16, 1, 16)]),
+    # parameters that are written as arrays are pointers: another element is another place
+    (f"{G} four(x + i, n);", (4,), {"n": 2}, [(8, 16, 1, 16)]),
+    (f"{G} four_next(x + i, n);", (4,), {"n": 2}, [(12, 16, 1, 16)]),
+    (f"{G} four_named(x + i, n);", (4,), {"n": 2}, [(8, 16, 1, 16)]),
+    (f"{G} rows(x + 4 * i, n);", (2,), {"n": 2}, [(24, 16, 2, 4)]),
     # arithmetic on pointers to void counts bytes, as clang does
     ("global void *p = x; *(global int *)(p + 4 * n) = 1;", (1,), {"n": 5}, [(20, 4, 1, 4)]),
     ("global void *p = x + n; *(global int *)(p - 4) = 1;", (1,), {"n": 5}, [(16, 4, 1, 4)]),
@@ -302,6 +307,10 @@ def test_ranges_are_what_the_body_says(
 ) -> None:
     source = (
         "void put(global int *p, int at) { p[at] = 1; }\n"
+        "void four(global int p[static 4], int at) { p[at] = 1; }\n"
+        "void four_next(global int p[4], int at) { p++; p[at] = 1; }\n"
+        "typedef int quad[4]; void four_named(global quad p, int at) { p[at] = 1; }\n"
+        "void rows(global int p[2][4], int at) { p[1][at] = 1; }\n"
         "void byte(global void *p, int at) { *(global char *)(p + at) = 1; }\n"
         f"kernel void k(global int *x, global int *y, int n, int m, int s) {{ {body} }}"
     )

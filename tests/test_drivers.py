@@ -17,7 +17,7 @@ from drivers import install, running, suites
 from drivers.install import Missing
 from drivers.limits import LIMITS
 from drivers.suites import Suite
-from sampling import DAY
+from sampling import SAMPLE
 from traps import all_traps
 
 LIMIT_S = 300
@@ -55,7 +55,7 @@ def test_no_trap_catches_intels_runtime(intel: install.Environment, tmp_path: Pa
         sys.executable, str(suites.TESTS / "traps"), "--device", "0", "--jobs", "1",
         "--together", "16", "--step", "16", "--forms", "replay,when", "--seconds", str(TRAPS_S),
         "--limit", str(STEP_S),
-        "--only", f"{kinds[DAY % len(kinds)]}/", "--out", str(out),
+        "--only", f"{kinds[SAMPLE % len(kinds)]}/", "--out", str(out),
     ]  # fmt: skip
     done = subprocess.run(
         command, env={**os.environ, **intel}, timeout=LIMIT_S, check=False, capture_output=True,
@@ -64,7 +64,7 @@ def test_no_trap_catches_intels_runtime(intel: install.Environment, tmp_path: Pa
     assert out.exists(), done.stderr
     found = json.loads(out.read_text("utf-8"))
     assert "Intel(R) OpenCL" in found["device"]
-    assert found["wrong"] == [], f"ACS_CL_DAY={DAY}"
+    assert found["wrong"] == [], f"ACS_CL_SAMPLE={SAMPLE}"
     assert found["traps"] - found["skipped"] > 5
 
 

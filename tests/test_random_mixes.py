@@ -5,16 +5,16 @@ from __future__ import annotations
 
 import pyopencl as cl
 from random_mixes import Ways, program
-from sampling import DAY
+from sampling import SAMPLE
 
 EACH = 2
-"""Programs of a day."""
-DAYS = 50
+"""Programs of a sample."""
+SAMPLES = 50
 """Until they come again."""
 
 
 def test_programs_that_mix_everything_give_what_numpy_gives(device: cl.Device) -> None:
     """`random_mixes.py` runs many more, and cuts down what fails."""
-    ways, first = Ways(device), DAY % DAYS * EACH
+    ways, first = Ways(device), SAMPLE % SAMPLES * EACH
     for seed in range(first, first + EACH):
         assert ways.one(seed).total() == sum(map(len, program(seed).threads))

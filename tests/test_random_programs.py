@@ -22,7 +22,7 @@ from fuzz.steps import NAMES, Step, compare, run
 from fuzz.threads import in_threads
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from sampling import DAY, EVERY
+from sampling import EVERY, SAMPLE
 
 import acs_cl as acs
 from acs_cl import testing
@@ -197,11 +197,11 @@ def test_long_random_programs_give_what_numpy_gives(kept: Maker, seed: int) -> N
 
 def test_programs_of_seeds_give_what_numpy_gives_in_every_configuration() -> None:
     """With what the others leave out: graphs that change, images, included files, variables of the
-    program, threads. A day has one of three programs for each configuration. `random_batches.py`
+    program, threads. A sample has one of three programs for each configuration. `random_batches.py`
     runs many of these."""
     ways = Ways()
     each = len(set(ORDER)) - 1  # the last configuration, which is checked, has one program in all
-    first = DAY % 3 * each
+    first = SAMPLE % 3 * each
     seeds = range(len(ORDER)) if EVERY else [*range(first, first + each), len(ORDER) - 1]
     try:
         outcomes = [ways.one(seed) for seed in seeds]

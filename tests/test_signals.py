@@ -27,7 +27,7 @@ import pytest
 from endless import ENDED, End
 from interrupted_programs import SOURCE
 from interrupts import BACKENDS, interrupted
-from sampling import DAY, EVERY
+from sampling import EVERY, SAMPLE
 
 import acs_cl as acs
 from acs_cl import at_exit, core, testing
@@ -37,7 +37,7 @@ from acs_cl.opencl_c.modes import bodies
 from acs_cl.testing.changing import changed
 
 CALLS_EVERY = 3
-"""One call in so many is interrupted on a day; `make signals` takes all, and often."""
+"""One call in so many is interrupted in a sample; `make signals` takes all, and often."""
 
 LASTS_S = 1.0
 """How long an endless kernel lasts, about, where it does not hear of its end."""
@@ -82,7 +82,7 @@ def interrupt() -> Iterator[None]:
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_everything_goes_on_after_ctrl_c_at_random_moments(backend: str) -> None:
     every = 1 if EVERY else CALLS_EVERY
-    found, said = interrupted(backend, signals=1, seed=DAY, every=every)
+    found, said = interrupted(backend, signals=1, seed=SAMPLE, every=every)
     bad = [one for one in found if one.wrong or one.errors or one.hangs]
     assert not bad, said[-3000:]
     assert sum(one.signals for one in found) >= 10 // every

@@ -2,7 +2,8 @@
 
 `make traps` tries all of them in every form, each in a program of its own, and flips every byte by
 itself. Here some of those that can share programs are measured, some of the others, and each form
-on some. Half of these are always the same ones; the others change with the day (`sampling.py`).
+on some. Half of these are always the same ones; the others change with the commit (`sampling.py`).
+`ACS_CL_EVERY=1` measures all.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import pyopencl as cl
 import pytest
-from sampling import DAY
+from sampling import EVERY, SAMPLE
 from traps import all_traps
 from traps.__main__ import is_wrong
 from traps.bench import bundles
@@ -39,8 +40,7 @@ def short_jobs() -> list[Job]:
     traps = all_traps()
     shared = bundles([trap for trap in traps if trap.shares], TOGETHER)
     alone = [[trap] for trap in traps if not trap.shares]
-    groups = [*fixed_and_of_today(list(shared), GROUP_EVERY),
-              *fixed_and_of_today(alone, ALONE_EVERY)]  # fmt: skip
+    groups = [*taken(list(shared), GROUP_EVERY), *taken(alone, ALONE_EVERY)]
     jobs, place = [], 0
     for group in groups:
         forms = {}
@@ -51,10 +51,10 @@ def short_jobs() -> list[Job]:
     return jobs
 
 
-def fixed_and_of_today(groups: list[list[Trap]], every: int) -> list[list[Trap]]:
-    """One group in so many that is always taken, and one whose turn it is today."""
-    today = 1 + DAY % (every - 1)
-    return [group for place, group in enumerate(groups) if place % every in (0, today)]
+def taken(groups: list[list[Trap]], every: int) -> list[list[Trap]]:
+    """One group in so many that is always taken, and one whose turn it is in this sample."""
+    turn = 1 + SAMPLE % (every - 1)
+    return [group for place, group in enumerate(groups) if EVERY or place % every in (0, turn)]
 
 
 def _forms(place: int, together: int) -> list[str]:
@@ -80,7 +80,7 @@ def found_in(part: int, device: str) -> list[Result]:
 @pytest.mark.parametrize("part", range(PARTS))
 def test_no_trap_catches_the_inference_or_a_rewritten_form(device: cl.Device, part: int) -> None:
     wrong = [one for one in found_in(part, devices.full_name(device)) if is_wrong(one)]
-    assert not wrong, (f"ACS_CL_DAY={DAY}", wrong)
+    assert not wrong, (f"ACS_CL_SAMPLE={SAMPLE}", wrong)
 
 
 def test_most_traps_are_tried_and_the_inference_is_of_use(device: cl.Device) -> None:

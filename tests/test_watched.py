@@ -12,7 +12,7 @@ import pyopencl as cl
 import pytest
 from random_c.meaning import DTYPES
 from random_launches import ARRAYS, PROGRAMS, Launch, Pool
-from sampling import DAY
+from sampling import SAMPLE
 
 import acs_cl as acs
 from acs_cl.check.bounds import Bounds
@@ -27,7 +27,7 @@ from acs_cl.records import Access, Span
 from acs_cl.testing import span_of
 
 POOLS = max(4, int(os.environ.get("ACS_CL_FUZZ", "0")) // PROGRAMS)
-SEEDS = (0, *range(POOLS * DAY + 1, POOLS * (DAY + 1)))  # one is always the same
+SEEDS = (0, *range(POOLS * SAMPLE + 1, POOLS * (SAMPLE + 1)))  # one is always the same
 
 
 class Bench:

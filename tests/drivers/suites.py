@@ -49,7 +49,7 @@ SHORT = {
     "acs.Queue": Suite(
         ("test_queue.py",),
         ("-k", "(array or arrays or from_the_cache or random) and out_of_order-eager"),
-        environment={"ACS_CL_EVERY": "1"},  # a day's sample of them may be too few to say anything
+        environment={"ACS_CL_EVERY": "1"},  # a sample of them may be too few to say anything
     ),
     "random programs": Suite(
         ("test_random_programs.py",),

@@ -479,6 +479,8 @@ class _Converter:
         element = spelled.get_canonical().get_array_element_type()
         node.shape = POINTER
         node.space = PRIVATE
+        node.sizeless = False
+        node.parts = ()
         node.pointee = _CLASSES.get(element._kind_id, OTHER)
         node.pointee_bytes = self._size(element)
         node.pointee_space = element.get_address_space()
