@@ -223,6 +223,9 @@ KNOWN = [
     (f"{G} atomic_add(x + i, 1);", (2,), {}, [(0, 8, 1, 8)]),
     (f"{G} ((global short *)x)[i] = 1;", (4,), {}, [(0, 8, 1, 8)]),
     (f"{G} put(x + i, n);", (4,), {"n": 2}, [(8, 16, 1, 16)]),
+    (f"{G} x[abs(i - n)] = 1;", (4,), {"n": 2}, [(0, 12, 1, 12)]),
+    # drivers differ in what the least number becomes, where it is read as signed
+    ("if ((int)abs(n) < 0) x[5] = 1; else x[4] = 1;", (1,), {"n": -(1 << 31)}, [(16, 8, 1, 8)]),
     # parameters that are written as arrays are pointers: another element is another place
     (f"{G} four(x + i, n);", (4,), {"n": 2}, [(8, 16, 1, 16)]),
     (f"{G} four_next(x + i, n);", (4,), {"n": 2}, [(12, 16, 1, 16)]),

@@ -63,7 +63,12 @@ def of_one(name: str, kind: int, of: int, value: Made) -> Made | None:
         return converted(kind, of, value)
     if name == "abs" and not has_effect(value):
         is_up = ["cmp", ">=", value, ["k", 0]]
-        return ["c", kind, ["?:", is_up, value, ["neg", 64, value]]]
+        found = ["c", kind, ["?:", is_up, value, ["neg", 64, value]]]
+        if of < 32:
+            return found
+        # The least number has no counterpart in its type. Of what is made of that, drivers differ.
+        is_least = ["cmp", "==", value, ["k", -(1 << of - 1)]]
+        return ["?:", is_least, ["?", kind], found]
     return None
 
 
