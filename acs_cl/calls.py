@@ -8,7 +8,7 @@ launch like any other (`transfers.read`).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 from . import at_exit, transfers
@@ -91,10 +91,15 @@ class Calls:
 
     def launch_many(self, kernel: Kernel, *how: Any) -> Any:
         """Launch a kernel many times."""
+        kernel.engine.check_open()
+        return self._many(kernel, *how)
+
+    @cached_property
+    def _many(self) -> Callable[..., Any]:
+        """Return what makes many launches: a program that makes none does not load it."""
         from .graph.many import launch_many
 
-        kernel.engine.check_open()
-        return launch_many(kernel, *how)
+        return launch_many
 
     def as_tuned(self, engine: Engine, command: Command, access: Access) -> Command:
         """Cut a launch in the way that was tuned on this device, if the library chooses the cut."""

@@ -8,6 +8,7 @@ The core runs the loop.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from types import NoneType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -30,6 +31,9 @@ Column: TypeAlias = tuple[Any, bool]
 """A value for one argument, and whether each launch has its own."""
 
 
+_NOT_ASKED = Access((), ())
+
+
 class ManyHandle(SeveralHandle):
     """Stands for the launches of one `Kernel.launch_many`. `number` is that of the last."""
 
@@ -38,7 +42,7 @@ class ManyHandle(SeveralHandle):
     def __init__(
         self, engine: Engine, name: str, runs: list[Sequence[int]], parts: list[Any]
     ) -> None:
-        super().__init__(engine, runs, name, Access((), ()))
+        super().__init__(engine, runs, name, _NOT_ASKED)
         self._parts = parts
 
     @property
@@ -62,13 +66,13 @@ def launch_many(
     """Implement `Kernel.launch_many`."""
     sizes = [_sizes(global_size), _sizes(local_size)]
     columns = [(value, _is_each(value)) for value in args]
-    many = _count(kernel, count, [*sizes, (when, _is_each(when))], columns)
-    engine = kernel.engine
     keywords: dict[str, Column] = {}
     if wait_for is not None:
         keywords["wait_for"] = wait_for, False
     if when is not None:
         keywords["when"] = when, _is_each(when)
+    many = _count(kernel, count, sizes, columns, keywords)
+    engine = kernel.engine
     made, at, error = core.native.launch_many(kernel, sizes, columns, keywords, many)
     if isinstance(error, UsageError):
         text = f"{error} (launch {at + 1} of {many} of one launch_many)"
@@ -93,6 +97,17 @@ def launch_many(
 
 def _is_each(value: object) -> bool:
     """Tell whether an argument has a value for each launch."""
+    kind = type(value)
+    if kind is list:
+        return True
+    return kind not in _ONE and _is_sequence(value)
+
+
+_ONE = frozenset({Array, float, int, NoneType})
+"""Most arguments are of these types."""
+
+
+def _is_sequence(value: object) -> bool:
     return isinstance(value, (list, tuple, range)) or (
         isinstance(value, np.ndarray) and value.ndim > 0
     )
@@ -113,19 +128,20 @@ def _sizes(value: object) -> Column:
 def _count(
     kernel: Kernel,
     count: int | None,
-    others: list[Column],
+    sizes: list[Column],
     columns: list[Column],
+    keywords: dict[str, Column],
 ) -> int:
     """Return how many launches there are. All sequences have to have the same length."""
-    found = {len(value) for value, each in [*others, *columns] if each}
+    given = [*sizes, *columns, *keywords.values()]
+    found = {len(value) for value, each in given if each}
     if count is None and len(found) == 1:
         return found.pop()
-    names = ["the global size", "the local size", "when="]
+    names = ["the global size", "the local size"]
     names += [f"argument {index}" for index in range(len(columns))]
+    names += [f"{name}=" for name in keywords]
     lengths = {
-        name: len(value)
-        for name, (value, each) in zip(names, [*others, *columns], strict=True)
-        if each
+        name: len(value) for name, (value, each) in zip(names, given, strict=True) if each
     }
     if count is not None:
         many = whole(count)
