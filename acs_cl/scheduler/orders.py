@@ -132,6 +132,6 @@ def _classes(tasks: Tasks) -> list[int] | None:
     """Return 0 for tasks that compute, which begin, and 1 for tasks that wait for memory. None: all
     are of one class, or it is unknown."""
     found = [work.is_memory_bound for work in tasks.work]
-    if None in found or len(set(found)) < 2:
+    if set(found) != {False, True}:
         return None
-    return list(map(int, found))  # type: ignore[arg-type]
+    return [1 if one else 0 for one in found]
