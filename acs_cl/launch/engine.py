@@ -471,8 +471,10 @@ class Engine(Books):
         until: float | None = None,
     ) -> bool:
         """Wait until everything launched or given to the driver so far has ended: `waits.drain`."""
-        if until is None and not (gives_up or self.bypasses):
-            waits.wait_for_newest(self)
+        is_plain = until is None and not (gives_up or self.bypasses or self.leave_measure)
+        if is_plain and (self.rests or waits.has_waited_for_newest(self)):
+            self.waited()
+            return True
         with self.lock:
             self.end_bypasses()
             has_ended = waits.drain(self, gives_up, patience, until)

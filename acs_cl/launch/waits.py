@@ -82,11 +82,13 @@ def _has_waited(books: Books, number: int) -> bool:
     return queues.wait(books, number)
 
 
-def wait_for_newest(books: Books) -> None:
+def has_waited_for_newest(books: Books) -> bool:
     """Have the core wait for the newest launch, if few are in flight. Called without the lock. It
-    is ahead of a wait for all, which has little left to do then."""
-    if 0 < len(books.table) <= FEW and not books.lock.is_owned() and not on_host_task():
-        _has_waited(books, books.table.number)
+    is ahead of a wait for all, which has little left to do then. Return whether it has nothing."""
+    table = books.table
+    if 0 < len(table) <= FEW and not books.lock.is_owned() and not on_host_task():
+        return _has_waited(books, table.number) and not table
+    return False
 
 
 def _event_for(books: Books, number: int) -> cl.Event | None:
