@@ -181,6 +181,24 @@ WIDE: list[tuple[str, Any]] = [
     ("global Inner *p = (global Inner *)x + 2; p->d = 1;", [8]),
     ("Pair p = {.b = 3, .a = 4}; x[p.a] = 1;", ALL),
     ("int t[3] = {[1] = 7}; x[t[1]] = 1;", ALL),
+    # values of what is in a member, where its brackets are left out
+    ("typedef struct { float f; union { int i; } u; } In; struct { In in; int a, b; } s = "
+     "{ 1.0f, 3, 7 }; x[s.a] = 1;", [7]),
+    ("typedef struct { Pair p; union { int i; } u; } In; struct { In in; int a, b; } s = "
+     "{ (Pair){ 3, 4 }, 5, 7 }; x[s.a] = 1;", [7]),
+    ("typedef struct { global int *p; union { int i; } u; } In; struct { In in; int a, b; } s = "
+     "{ y, 3, 7 }; x[s.a] = 1;", [7]),
+    # components that are only asked of the compiler
+    ('int4 v = (int4)(1, 3, 7, 9); int t[sizeof(v.x)]; x[v.y] = 1; '
+     '_Static_assert(sizeof(v.z) == 4, "");', [3]),
+    ("int4 v = (int4)(1, 3, 7, 9); int t[sizeof(v.x)]; x[v.y] = 1; "
+     "int s __attribute__((aligned(sizeof(v.z))));", [3]),
+    ("\n#define TURN(v) (v).yx\n int2 v = (int2)(3, 9); int t[sizeof((v + 1).x)]; "
+     "x[(v + 2).x] = 1; int2 w = TURN(v + 1);", [5]),
+    ("int4 v = (int4)(1, 3, 7, 9); int j = v.x ?: 5; x[v.y] = 1; "
+     '_Static_assert(sizeof(v.z) + sizeof(v.w) + sizeof(v.z) == 12, "");', [3]),
+    ("typedef struct { Pair v; } In; int4 v = (int4)(1, 3, 7, 9); int t[sizeof(v.x)]; x[v.y] = 1; "
+     "In in = { .v.b = 7 };", [3]),
     ("Pair p = *(global Pair *)y; x[p.a] = 1;", ALL),
     ("int2 v = *(global int2 *)y; x[v.x] = 1;", ALL),
     ("int2 v = vload2(0, y); x[v.x] = 1;", ALL),

@@ -125,6 +125,14 @@ _BODIES: dict[str, str] = {
     "without brackets around a vector": (
         "struct { int2 v, w; } m = { { 1, n }, 2 }; y[m.w.x + 10] = y[m.v.y + 20] = 1;"
     ),
+    "without brackets around a union": (
+        "struct { U$ u; int a, b; } m = { 1.0f, n, 20 }; struct { V$ v; int a, b; } o = "
+        "{ (P$){ 7, 8 }, n, 30 }; y[m.a] = y[o.a] = 1;"
+    ),
+    "components for the compiler": (
+        "int4 v = (int4)(n, 5, 6, 7); int t[sizeof(v.x)]; y[v.y] = 1; "
+        '_Static_assert(sizeof(v.z) == 4, ""); y[v.w + 10] = 1;'
+    ),
     "an element of components": (
         "int4 v = (int4)(n, 5, 6, 7); v.yx[1] = 20; y[v.x] = 1; y[v.y + 30] = 1;"
     ),
@@ -150,6 +158,8 @@ _BODIES: dict[str, str] = {
     "a distance that moves": "int s = 1; for (int k = 0; k < 30; k += s) { y[k] = 1; s += n; }",
 }  # fmt: skip
 _HELPERS = f"""{_PAIR} {_MANY}
+typedef struct {{ float f; union {{ int i; }} w; }} U$;
+typedef struct {{ P$ p; union {{ int i; }} w; }} V$;
 #define TURN$(v) (v).yx
 #define X$(v) v.x
 int4 vectors$(int4 v, int n) {{ v.xw = v.wx + n; if (v.x > 6) return v; v.y = 2; return v.wzyx; }}

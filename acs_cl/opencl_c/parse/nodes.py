@@ -28,6 +28,7 @@ ENUM_CONSTANT = 7
 CHARACTER_LITERAL, PAREN_EXPR, UNARY_OPERATOR, ARRAY_SUBSCRIPT_EXPR = 110, 111, 112, 113
 BINARY_OPERATOR, COMPOUND_ASSIGNMENT, CONDITIONAL, CAST_EXPR = 114, 115, 116, 117
 COMPOUND_LITERAL, INIT_LIST, STATEMENT_EXPRESSION, SIZEOF_EXPR = 118, 119, 121, 136
+GENERIC_SELECTION = 122
 OFFSET_EXPR = 199  # ours: the parser shows `offsetof(t, m[i])` as a conversion of `i`
 UNEXPOSED_STMT = 200
 LABEL, COMPOUND, CASE, DEFAULT, IF, SWITCH, WHILE, DO, FOR = range(201, 210)
@@ -426,16 +427,33 @@ class _Converter:
             node.offset = self._offset(field)
 
     def _set_fields(self, node: Node, cursor: Cursor, below: list[Cursor]) -> None:
-        """Find what the values of a list are for, unless it names that."""
+        """Find what the values of a list are for, unless it names that, or leaves out brackets."""
         canonical = cursor.type.get_canonical()
+        types: list[Type] = []
         if any(self._is_named(one) for one in below):
             node.parts = ()
         elif canonical._kind_id == _CONSTANT_ARRAY:
-            size = canonical.element_type.get_size()
-            node.fields = tuple(size * at for at in range(min(canonical.element_count, MOST_PARTS)))
+            many = min(canonical.element_count, MOST_PARTS)
+            size, types = canonical.element_type.get_size(), [canonical.element_type] * many
+            node.fields = tuple(size * at for at in range(many))
         elif node.shape == RECORD:
             offsets = tuple(map(self._offset, canonical.get_fields()))
+            types = [field.type for field in canonical.get_fields()]
             node.fields = () if min(offsets, default=-1) < 0 else offsets
+        if not all(self._is_whole(*one) for one in zip(below, types, strict=False)):
+            node.fields = ()
+
+    @staticmethod
+    def _is_whole(value: Cursor, of: Type) -> bool:
+        """Tell whether a value in a list is for a whole member. If the brackets around those of a
+        member are left out, it is for the first thing in this."""
+        wanted, own = of.get_canonical(), value.type.get_canonical()
+        shape = _CLASSES.get(wanted._kind_id, OTHER)
+        if shape not in (ARRAY, RECORD, VECTOR) or value._kind_id == INIT_LIST:
+            return True
+        if shape == RECORD and own._kind_id == _RECORD:
+            return identity(own.get_declaration()) == identity(wanted.get_declaration())
+        return shape == _CLASSES.get(own._kind_id, OTHER)
 
     def _is_named(self, value: Cursor) -> bool:
         """Tell whether a value is designated, as in `.x = 1`: the tree gives it no type."""

@@ -3,7 +3,8 @@
 Input: a function, and its body as nodes. Output: the same nodes, with components, and with an empty
 statement for each missing part of a `for`. The parser also prints a function, without macros. There
 members and loops stand in the order of the tree. Invariant: if the two differ in anything, nothing
-is filled in.
+is filled in. So that two differences do not make up for each other, all that the tree has is
+printed: a function where that is not sure has no components.
 """
 
 from __future__ import annotations
@@ -25,6 +26,12 @@ _LETTERS = "xyzw", "rgba"
 _OPENS, _CLOSES = frozenset("([{"), frozenset(")]}")
 _NAMED_VALUES = frozenset({"{", ",", "(", "."})
 """Tokens before the dot of a designated value, or of three dots."""
+_ASKED = frozenset(
+    {n.SIZEOF_EXPR, n.OFFSET_EXPR, n.GENERIC_SELECTION, n.TYPEDEF_DECL, n.STRUCT_DECL,
+     n.UNION_DECL, n.ENUM_DECL, n.FUNCTION_DECL, n.PARM_DECL}
+)  # fmt: skip
+_OF_TYPES = frozenset({n.UNEXPOSED_EXPR, n.CAST_EXPR, n.COMPOUND_LITERAL})
+"""Expressions that have more than one child if they name a type with sizes in it, or `a ?: b`."""
 
 
 class _Said(NamedTuple):
@@ -40,9 +47,11 @@ def complete(function: Cursor, body: Sequence[Node]) -> None:
         len(one.children) == 4 for one in loops
     ):
         return
+    is_printed = not any(_asks_for_member(statement) for statement in body)
     said = _said(_TOKEN.findall(clang.printed(function)))
     sure = [node for node in members if not node.is_doubtful]
-    if len(said.members) == len(sure) and all(map(_fits, sure, said.members)):
+    fits = is_printed and len(said.members) == len(sure)
+    if fits and all(map(_fits, sure, said.members)):
         for node in members:
             node.component = None
         for node, (_, name) in zip(sure, said.members, strict=True):
@@ -80,6 +89,20 @@ def _members(node: Node) -> Iterator[Node]:
         yield node
 
 
+def _asks_for_member(node: Node, is_asked: bool = False) -> bool:
+    """Tell whether there is a member or a component below a node that may not be printed, or that
+    the tree may show twice: in the size of an array, which is printed as a number."""
+    if is_asked and (node.component is not None or node.kind == n.MEMBER_REF_EXPR):
+        return True
+    here = (
+        is_asked or node.kind in _ASKED or (node.kind in _OF_TYPES and len(node.children) > 1)
+    )
+    is_size = node.kind == n.VAR_DECL and not node.number
+    return any(
+        _asks_for_member(child, here or (is_size and child.number != 0)) for child in node.children
+    )
+
+
 def _loops(node: Node) -> Iterator[Node]:
     if node.kind == n.FOR:
         yield node
@@ -92,6 +115,10 @@ def _fits(node: Node, said: tuple[str, str]) -> bool:
     before, name = said
     if node.kind == n.MEMBER_REF_EXPR and name != node.name:
         return False
+    if node.component is not None:
+        many = len(components(name, len(node.children[0].parts)))
+        if many != (len(node.parts) or 1):
+            return False
     base = node.children[0] if node.children else node
     while base.kind == n.UNEXPOSED_EXPR and len(base.children) == 1:
         if base.component is not None and not base.is_doubtful:
