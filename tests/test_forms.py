@@ -30,6 +30,7 @@ typedef struct { union { int a; float f; }; int b; } Both;
 typedef union { int i; short s[2]; } Either;
 typedef struct { int a; struct { int b; union { int c; short d; }; }; } Inner;
 void change(int *at) { *at = 9; }
+int old_style(a, b) uchar a; int b; { return a + b; }
 void change_pair(Pair *at) { at->a = 9; }
 int by_value(Pair p) { p.a += 1; return p.a; }
 Pair turned(Pair p) { Pair q = { p.b, p.a }; return q; }
@@ -215,6 +216,7 @@ WIDE: list[tuple[str, Any]] = [
     ("Many *m = &k; m->p.a = 7; x[k.p.a] = 1;", ALL),
     # narrow types and signs
     ("uchar2 v = (uchar2)(250, 4); v += (uchar)9; x[v.x & 63] = 1;", [3]),
+    ("x[old_style(256 + n, n)] = 1;", [10]),
     ("uint2 v = (uint2)(0, 4); v -= 1u; x[v.x > 63u ? 7 : 8] = 1;", [7]),
     ("short2 v = (short2)(32767, 1); v.x++; x[v.x < 0 ? 7 : 8] = 1;", [7]),
     # loops and choices that change a part
@@ -263,7 +265,17 @@ WIDE: list[tuple[str, Any]] = [
      ALL),
     ("int j = 0; for (int r = 0; r < 3; r++) { for (int c = 0; c < n; c++) { j++; n--; } "
      "x[j] = 1; }", ALL),
-    # turns that are left between changes
+    # turns that are left between changes, also in a loop's own parts
+    ("int j = 0; for (int r = 0; r < 3; r++) { for (int i = 0; i < 9; ({ if (i == 3) break; i++; }"
+     ")) j++; x[j] = 1; }", [4, 8, 12]),
+    ("int j = 0; for (int i = 0; i < 9; ({ j += 1; if (i == 3) break; j += 2; i++; })) ; "
+     "x[j] = 1;", [10]),
+    ("int j = 0, i = 0; do { } while (({ j += 1; if (i == 3) break; j += 2; i++ < 9; })); "
+     "x[j] = 1;", [10]),
+    ("int j = 0; for (int r = 0; r < 5; r++) { for (int i = ({ if (r == 2) break; 0; }); i < 2; "
+     "i++) j++; } x[j] = 1;", [4]),
+    ("int j = 0; int t[sizeof(({ for (; j;) break; 1; }))]; for (j = 3;;) { x[j] = 1; if (j > 1) "
+     'break; } _Static_assert(sizeof(({ for (; j;) break; 1; })) == 4, "");', [3]),
     ("int j = 0; for (int k = 0; k < 3; k++) { x[j] = 1; j += 1; if (y[k]) break; j += 2; } "
      "x[j + 20] = 1;", [0, 3, 6, 21, 24, 27, 29]),
     ("int j = 0; for (int k = 0; k < 3; k++) { x[j] = 1; j += 1; if (y[k]) continue; j += 2; }",

@@ -155,6 +155,14 @@ _BODIES: dict[str, str] = {
     "down from where it must not come": (
         "int i = n + 9; do { y[i] = 1; i--; if (i < 0) break; } while (i != n + 9);"
     ),
+    "left in a step": (
+        "int j = 0; for (int r = 0; r < n; r++) { for (int k = 0; k < 9; ({ if (k == n) break; "
+        "k++; })) j++; y[j] = 1; }"
+    ),
+    "left before a loop": (
+        "int j = 0; for (int r = 0; r < 5; r++) { for (int k = ({ if (r == n) break; 0; }); "
+        "k < 2; k++) j++; } y[j] = 1;"
+    ),
     "a distance that moves": "int s = 1; for (int k = 0; k < 30; k += s) { y[k] = 1; s += n; }",
 }  # fmt: skip
 _HELPERS = f"""{_PAIR} {_MANY}

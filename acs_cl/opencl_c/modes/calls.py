@@ -14,6 +14,7 @@ from acs_cl.opencl_c.modes import bodies, builtins, expressions, integers, sever
 from acs_cl.opencl_c.modes.reading import ReadFunction, Reading, Unclear
 from acs_cl.opencl_c.modes.values import (
     NOTHING,
+    Slot,
     Slots,
     effective,
     has_effect,
@@ -50,7 +51,7 @@ def call(reading: Reading, node: Node) -> Made:
         elif take is None:
             values.append(reading.given_away(argument, "its address is taken in a helper"))
         else:
-            values.append(reading.value(argument))
+            values.append(_passed(reading, take, argument))
     return ["call", function.place, values, node.number]
 
 
@@ -62,6 +63,15 @@ def _is_idle(function: ReadFunction, node: Node, arguments: Sequence[Node]) -> b
         take is not None or argument.shape != n.POINTER
         for take, argument in zip(function.takes, arguments, strict=True)
     )
+
+
+def _passed(reading: Reading, take: Slot, argument: Node) -> Made:
+    """Return the value for a parameter of one number, or a pointer."""
+    if not take.type:
+        return reading.value(argument)
+    # Where the types of parameters stand behind the names, arguments are not converted to them.
+    number = reading.number(argument)
+    return integers.converted(take.type, argument.number or 64, number)
 
 
 def _handed(reading: Reading, take: Slots, argument: Node) -> list[Made]:

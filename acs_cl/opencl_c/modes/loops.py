@@ -18,6 +18,7 @@ from acs_cl.opencl_c.parse.nodes import Node
 
 _NO_NUMBER = -1
 """Instead of a loop's number: it may end early."""
+_OF_LOOP = (n.BREAK, n.CONTINUE)
 
 
 def for_loop(reading: Reading, node: Node) -> Made:
@@ -57,15 +58,20 @@ def loop(reading: Reading, condition: Node | None, body: Node, step: Node | None
         if one[0] == "post" and made[one[1]] == 1 and one[1] not in counters.reads(rest):
             test = counters.replaced(test, one, ["s", one[1]])
             first.append(["=", *one[1:]])
+    others = [one for one in (condition, step) if one is not None]
+    is_left = any(has_jump(one, (n.RETURN_STMT,), _OF_LOOP) for one in others)
     may_break = any(has_jump(one, (), (n.BREAK,)) for one in statements)
     if end is None and (condition is None or condition.literal):
         again = _goes_on(reading, test, body, [*inside, after])
         if again is not test:  # it only ends behind a part of a turn
             name = name.replace("loop", "do")
-            return _repeated(reading, [name, assigned, again, [*inside, after], NOTHING], body)
+            made_turn = [name, assigned, again, [*inside, after], NOTHING]
+            return _repeated(reading, made_turn, body, others)
     always = first if has_jump(body, (), (n.CONTINUE,)) else first + inside
     found = counters.counters(reading.types, made, always, after, may_break)
     is_plain = end is None and not first and not has_jump(body, (n.RETURN_STMT,), (n.BREAK,))
+    if is_left:  # by a jump in `({ ... })`
+        found, is_plain = [], False
     number = reading.new_loop() if is_plain else _NO_NUMBER
     return [name, assigned, _compared(test), first + inside, after, found, number]
 
@@ -87,11 +93,14 @@ def do_loop(reading: Reading, node: Node) -> Made:
             again = counters.replaced(again, one, ["s", one[1]])
     again = ["?", 32] if has_effect(again) else _compared(again)
     again = _goes_on(reading, again, body, [*inside, test])
-    return _repeated(reading, [name, assigned, again, inside, test], body)
+    return _repeated(reading, [name, assigned, again, inside, test], body, [condition])
 
 
-def _repeated(reading: Reading, made: Made, body: Node) -> Made:
-    """Return a loop whose first turn asks for no condition, with its counters."""
+def _repeated(reading: Reading, made: Made, body: Node, others: Sequence[Node]) -> Made:
+    """Return a loop whose first turn asks for no condition, with its counters. `others`: what
+    each turn does besides the body."""
+    if any(has_jump(one, (n.RETURN_STMT,), _OF_LOOP) for one in others):
+        return [*made, [], _NO_NUMBER]
     _, _, _, inside, test = made
     always = [] if has_jump(body, (), (n.CONTINUE,)) else inside
     may_break = has_jump(body, (), (n.BREAK,))

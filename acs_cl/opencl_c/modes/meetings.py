@@ -87,5 +87,7 @@ def _jumps(node: Node) -> frozenset[int]:
         found = frozenset[int]().union(*map(_jumps, node.children))
         if node.kind in _LOOPS:
             found -= _OF_LOOPS
+        if node.kind == n.FOR:  # what comes before a loop is in the one around it
+            found |= _jumps(node.children[0])
         node.jumps = found | {node.kind} if node.kind in _JUMPS else found
     return node.jumps

@@ -4,7 +4,7 @@ Input: a function, and its body as nodes. Output: the same nodes, with component
 statement for each missing part of a `for`. The parser also prints a function, without macros. There
 members and loops stand in the order of the tree. Invariant: if the two differ in anything, nothing
 is filled in. So that two differences do not make up for each other, all that the tree has is
-printed: a function where that is not sure has no components.
+printed: a function where that is not sure gets nothing.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def complete(function: Cursor, body: Sequence[Node]) -> None:
         len(one.children) == 4 for one in loops
     ):
         return
-    is_printed = not any(_asks_for_member(statement) for statement in body)
+    is_printed = not any(_asks_aside(statement) for statement in body)
     said = _said(_TOKEN.findall(clang.printed(function)))
     sure = [node for node in members if not node.is_doubtful]
     fits = is_printed and len(said.members) == len(sure)
@@ -57,7 +57,7 @@ def complete(function: Cursor, body: Sequence[Node]) -> None:
         for node, (_, name) in zip(sure, said.members, strict=True):
             if node.kind != n.MEMBER_REF_EXPR:
                 node.component = components(name, len(node.children[0].parts))
-    if len(said.loops) == len(loops):
+    if is_printed and len(said.loops) == len(loops):
         for node, parts in zip(loops, said.loops, strict=True):
             if len(node.children) == 1 + sum(parts):
                 own = iter(node.children)
@@ -89,17 +89,17 @@ def _members(node: Node) -> Iterator[Node]:
         yield node
 
 
-def _asks_for_member(node: Node, is_asked: bool = False) -> bool:
-    """Tell whether there is a member or a component below a node that may not be printed, or that
-    the tree may show twice: in the size of an array, which is printed as a number."""
-    if is_asked and (node.component is not None or node.kind == n.MEMBER_REF_EXPR):
+def _asks_aside(node: Node, is_asked: bool = False) -> bool:
+    """Tell whether there is a member, a component or a loop below a node that may not be printed,
+    or that the tree may show twice: in the size of an array, which is printed as a number."""
+    if is_asked and (node.component is not None or node.kind in (n.MEMBER_REF_EXPR, n.FOR)):
         return True
     here = (
         is_asked or node.kind in _ASKED or (node.kind in _OF_TYPES and len(node.children) > 1)
     )
     is_size = node.kind == n.VAR_DECL and not node.number
     return any(
-        _asks_for_member(child, here or (is_size and child.number != 0)) for child in node.children
+        _asks_aside(child, here or (is_size and child.number != 0)) for child in node.children
     )
 
 
