@@ -231,6 +231,10 @@ KNOWN = [
     (f"{G} four_next(x + i, n);", (4,), {"n": 2}, [(12, 16, 1, 16)]),
     (f"{G} four_named(x + i, n);", (4,), {"n": 2}, [(8, 16, 1, 16)]),
     (f"{G} rows(x + 4 * i, n);", (2,), {"n": 2}, [(24, 16, 2, 4)]),
+    (f"{G} global int (*p)[4] = (global int (*)[4])x; p[i][n] = 1;", (2,), {"n": 2},
+     [(8, 16, 2, 4)]),
+    ("global int (*p)[4]; p = (global int (*)[sizeof(int)])x; (*++p)[n] = 1;", (1,), {"n": 2},
+     [(24, 4, 1, 4)]),
     # arithmetic on pointers to void counts bytes, as clang does
     ("global void *p = x; *(global int *)(p + 4 * n) = 1;", (1,), {"n": 5}, [(20, 4, 1, 4)]),
     ("global void *p = x + n; *(global int *)(p - 4) = 1;", (1,), {"n": 5}, [(16, 4, 1, 4)]),

@@ -18,7 +18,7 @@ from acs_cl.devices.facts import DeviceFacts
 from acs_cl.host import files
 from acs_cl.host.digest import digest
 
-_FORMAT = 38  # raise it when the analysis or the record changes
+_FORMAT = 39  # raise it when the analysis or the record changes
 _KIND = "signatures"
 
 Record: TypeAlias = dict[str, Any]

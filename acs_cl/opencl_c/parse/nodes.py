@@ -257,7 +257,11 @@ class _Converter:
         if is_expression(kind) or kind in (VAR_DECL, PARM_DECL):
             self._set_type(node, cursor)
         below = [child for child in self.collect(cursor) if not self._is_aside(child._kind_id)]
+        if kind in (CAST_EXPR, COMPOUND_LITERAL):
+            below = below[-1:]  # in front of it are sizes of arrays in the type
         node.children = [self.node(child) for child in below]
+        if kind == VAR_DECL and node.shape in (ARRAY, POINTER):
+            node.children = [child for child in node.children if not child.number]  # likewise
         if len(below) == 1 and self._is_transparent(node, cursor):
             return node.children[0]
         if node.shape == ARRAY and self._is_decayed(node, cursor):

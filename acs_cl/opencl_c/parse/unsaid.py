@@ -30,8 +30,6 @@ _ASKED = frozenset(
     {n.SIZEOF_EXPR, n.OFFSET_EXPR, n.GENERIC_SELECTION, n.TYPEDEF_DECL, n.STRUCT_DECL,
      n.UNION_DECL, n.ENUM_DECL, n.FUNCTION_DECL, n.PARM_DECL}
 )  # fmt: skip
-_OF_TYPES = frozenset({n.UNEXPOSED_EXPR, n.CAST_EXPR, n.COMPOUND_LITERAL})
-"""Expressions that have more than one child if they name a type with sizes in it, or `a ?: b`."""
 
 
 class _Said(NamedTuple):
@@ -94,13 +92,9 @@ def _asks_aside(node: Node, is_asked: bool = False) -> bool:
     or that the tree may show twice: in the size of an array, which is printed as a number."""
     if is_asked and (node.component is not None or node.kind in (n.MEMBER_REF_EXPR, n.FOR)):
         return True
-    here = (
-        is_asked or node.kind in _ASKED or (node.kind in _OF_TYPES and len(node.children) > 1)
-    )
-    is_size = node.kind == n.VAR_DECL and not node.number
-    return any(
-        _asks_aside(child, here or (is_size and child.number != 0)) for child in node.children
-    )
+    is_odd = node.kind == n.UNEXPOSED_EXPR and len(node.children) > 1  # as `a ?: b`
+    here = is_asked or is_odd or node.kind in _ASKED
+    return any(_asks_aside(child, here) for child in node.children)
 
 
 def _loops(node: Node) -> Iterator[Node]:
