@@ -174,7 +174,7 @@ class Writer:
                 f"switch ({self.integer(1)}) {{ case 0: {self.inner(depth - 1)} break; "
                 f"case 1: {self.inner(depth - 1)} default: {self.inner(depth - 1)} }}"
             )
-        return "" if self.inside else self._call()
+        return "" if self.inside else self.helped()
 
     def inner(self, depth: int) -> str:
         """Statements whose declarations are not seen outside."""
@@ -217,7 +217,7 @@ class Writer:
             return f"{before} {first} while ({test}) {{ {guard} {extra} {body} {step}; }}"
         return f"{before} {first} do {{ {guard} {extra} {body} {step}; }} while ({test});"
 
-    def _call(self) -> str:
+    def helped(self) -> str:
         """A helper, and a call of it."""
         name = self._fresh("helper") + f"_{self.seed}"
         outer = self.names, self.changing, self.pointers

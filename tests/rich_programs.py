@@ -18,7 +18,6 @@ typedef struct { short s; int t[3]; Pair p; uchar c; int2 v; long l; } Many;
 typedef struct __attribute__((packed)) { uchar c; int a; short s; } Packed;
 typedef union { int i; short s[2]; } Either;
 """
-PLAIN_FORM = TYPES + PLAIN
 RECORDING_FORM = TYPES + RECORDING
 MORE = ", int2 v, uint4 u, Many k"
 VALUES = {"v": "i4", "u": "u4"}
@@ -75,7 +74,7 @@ class RichWriter(Writer):
             return super().statement(depth)
         return chance.choice([
             self._vector, self._vector, self._vector, self._change_vector, self._change_vector,
-            self._pair, self._change_pair, self._many, self._array, self._by_address,
+            self._pair, self._change_pair, self._many, self._array, self.by_address,
             self._helper_of_values, self._row, self._count, self._count, self._count, self._move,
             self._rows, self._rows,
         ])(depth)  # fmt: skip
@@ -199,7 +198,7 @@ class RichWriter(Writer):
             text += f" {name}[(uint)({self.integer(1)}) % 3] = {self.integer(1)};"
         return text
 
-    def _by_address(self, depth: int) -> str:
+    def by_address(self, depth: int) -> str:
         chance, name = self.chance, self._fresh("o")
         return chance.choice([
             f"int *{name} = &{chance.choice(self.pairs)}.b; *{name} = {self.integer(1)};",
@@ -251,7 +250,7 @@ class RichWriter(Writer):
         """A loop that is no plain `for`."""
         chance = self.chance
         one, two, left = self._fresh("c"), self._fresh("d"), self._fresh("left")
-        kept = [list(part) for part in self._scopes()]
+        kept = [list(part) for part in self.scopes()]
         kind = chance.choice(["int", "int", "uint", "long", "short", "uchar", "size_t"])
         start = chance.choice(["0", "0", "g0", "g1", "v.x", f"({self.integer(1)} % 5)"])
         end = chance.choice(["n", "m", "u.x", "k.t[1]", "7", "g0"])
@@ -300,7 +299,7 @@ class RichWriter(Writer):
             f"while (1) {{ {guard} {body} {one} += 1; if ({one} + 2 > {end}) break; "
             f"if ({two} < {one}) break; {one} += {by}; {more} }}",
         ])  # fmt: skip
-        for scope, old in zip(self._scopes(), kept, strict=True):
+        for scope, old in zip(self.scopes(), kept, strict=True):
             scope[:] = old
         self.names += [one, two]
         return f"{declared} int {left} = 40; {text}"
@@ -309,7 +308,7 @@ class RichWriter(Writer):
         """Loops in loops that nothing but their conditions ends."""
         chance = self.chance
         one, two, j = self._fresh("e"), self._fresh("f"), self._fresh("j")
-        kept = [list(part) for part in self._scopes()]
+        kept = [list(part) for part in self.scopes()]
         name, array = chance.choice(self.pointers)
         bound = chance.choice(["3", "4", "(n & 3)", "(u.x & 3)", one, "(g0 & 3)", "0"])
         declared = f"int {j} = {chance.choice(self.names)};"
@@ -342,7 +341,7 @@ class RichWriter(Writer):
         touch = f"W({array}, {name}, {chance.choice(['0', j, one])}, {self.integer(1)});"
         skips = chance.choice(["", "", "", f"if (({one} & 1) == 0) continue;"])
         after = chance.choice(["", f"W({array}, {name}, {j}, 1);"])
-        for scope, old in zip(self._scopes(), kept, strict=True):
+        for scope, old in zip(self.scopes(), kept, strict=True):
             scope[:] = old
         self.names.append(j)
         return (
@@ -350,15 +349,23 @@ class RichWriter(Writer):
             f"{one}++) {{ {skips} {inner} {{ {touch} {move} }} {again} {after} }}"
         )
 
-    def _scopes(self) -> tuple[list[Any], ...]:
+    def scopes(self) -> tuple[list[Any], ...]:
         return (self.names, self.changing, self.pointers, self.vectors, self.pairs, self.manies,
                 self.arrays_of_three)  # fmt: skip
 
     def inner(self, depth: int) -> str:
-        kept = [list(part) for part in self._scopes()]
+        kept = [list(part) for part in self.scopes()]
         text = super().inner(depth)
-        for scope, old in zip(self._scopes(), kept, strict=True):
+        for scope, old in zip(self.scopes(), kept, strict=True):
             scope[:] = old
         return text
 
     block = inner
+
+
+WRITER = RichWriter
+
+
+def plain_form(kernel: str) -> str:
+    """Return the text that is inferred from."""
+    return TYPES + PLAIN + kernel
