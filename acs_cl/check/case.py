@@ -164,7 +164,8 @@ class Case:
     # ---- running -------------------------------------------------------------------------------
 
     def put(self, values: Values) -> None:
-        """Set the memory to these values."""
+        """Set the memory to these values, behind the commands under way."""
+        self.memory.settle()
         store_all(self._places(values))
 
     def now(self) -> Values:

@@ -27,7 +27,7 @@ import pyopencl as cl
 from .. import core
 from ..access.arguments import ADDRESS_SPACE
 from ..devices import kind as device_kind
-from ..devices.driver import CommandQueue, Events
+from ..devices.driver import CommandQueue, Events, refusals
 from ..errors import CheckError, CheckWarning, Finding, UsageError
 from ..handle import Handle
 from ..host.call_sites import caller, warn_there
@@ -198,10 +198,11 @@ class Checker:
             one: Checked | None = None
             try:
                 self.launches += 1
-                self._take_notes()
-                home = self.engine.at_home
-                one = Checked(home(command), command, access, wait_for, result, after)
-                return self._around(one)
+                with refusals(f"the checks of launch {self.engine.number + 1} ({command.name})"):
+                    self._take_notes()
+                    home = self.engine.at_home
+                    one = Checked(home(command), command, access, wait_for, result, after)
+                    return self._around(one)
             except CheckError:
                 self._spoil()
                 raise
@@ -542,11 +543,12 @@ class Checker:
                 self._take_notes()
                 if self.engine.foreign or self.engine.state:
                     return
-                if self._batch is not None:
-                    self._batch.end()
-                    self._passes.batch_ended()
-                if self.modes.access:
-                    self._look_back()
+                with refusals("the checks of the launches since the last wait"):
+                    if self._batch is not None:
+                        self._batch.end()
+                        self._passes.batch_ended()
+                    if self.modes.access:
+                        self._look_back()
             finally:
                 self._total_s += perf_counter() - started
                 self._leave()

@@ -243,9 +243,10 @@ def load_all(given: Sequence[Interval], underway: Underway | None = None) -> lis
     """Load these bytes after the commands under way, and wait for all of it. The result may be the
     memory itself: copy it to keep it."""
     underway = [] if underway is None else underway
-    found = [region.begin_load(low, high, underway) for region, low, high in given]
-    wait_for_all(underway)
-    return found
+    try:
+        return [region.begin_load(low, high, underway) for region, low, high in given]
+    finally:  # also if the driver refuses one: the others still write
+        wait_for_all(underway)
 
 
 def store_all(given: Iterable[tuple[Region, int, Bytes]]) -> None:
@@ -256,8 +257,12 @@ def store_all(given: Iterable[tuple[Region, int, Bytes]]) -> None:
 def begin_store_all(given: Iterable[tuple[Region, int, Bytes]]) -> Underway:
     """Start `store_all`, without waiting."""
     underway: Underway = []
-    for region, low, values in given:
-        region.begin_store(low, values, underway)
+    try:
+        for region, low, values in given:
+            region.begin_store(low, values, underway)
+    except BaseException:  # the driver refuses one: the others still read
+        wait_for_all(underway)
+        raise
     return underway
 
 
@@ -273,6 +278,13 @@ class Memory:
         self._buffers: dict[int, BufferRegion] = {}
         self.changes = 0
         """Counts bytes that are compared for the first time."""
+
+    def settle(self) -> None:
+        """Wait for the commands under way, which may be some after an error or a signal. Stores by
+        the host itself do not wait for them."""
+        marker = driver.marker(self.queue, None)
+        self.queue.flush()
+        driver.wait_for_event(marker)
 
     @property
     def nbytes(self) -> int:

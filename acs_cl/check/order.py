@@ -298,6 +298,7 @@ class Batch:
         return {key: one.copy() for key, one in zip(self._regions, now, strict=True)}
 
     def _put(self, state: State) -> None:
+        self._checker.memory.settle()
         store_all((region, 0, state[key]) for key, region in self._regions.items())
 
     def _drain(self) -> None:

@@ -110,10 +110,11 @@ class Watch:
     def strayed(self) -> list[str]:
         """Return the kernels that touched undeclared bytes since the last call, and stop watching
         them. Nothing is in flight."""
-        if not self._names:
+        strays = self._strays
+        if strays is None or not self._names:
             return []
         notes = np.empty((len(self._names), INTS), np.int32)
-        used = Place(self._strays, 0, notes.nbytes)
+        used = Place(strays, 0, notes.nbytes)
         wait_for_event(read(self._memory.queue, notes, used, None))
         if not notes.any():
             return []
@@ -121,12 +122,12 @@ class Watch:
         for token, variant in self._variants.items():
             if variant is not None and variant.slot in slots:
                 self._dropped.add(token)
-        self._clear()
+        self._clear(strays)
         return [self._names[slot] for slot in sorted(slots)]
 
-    def _clear(self) -> None:
+    def _clear(self, strays: cl.Buffer) -> None:
         nothing = np.zeros(INTS * KERNELS, np.int32)
-        whole = Place(self._strays, 0, nothing.nbytes)
+        whole = Place(strays, 0, nothing.nbytes)
         wait_for_event(write(self._memory.queue, whole, nothing, None))
 
     def _made(self, command: KernelCommand) -> Variant | None:
@@ -151,8 +152,9 @@ class Watch:
     def _added(self, kernel: OwnKernel, signature: Signature, rewritten: Watched) -> Variant:
         if self._strays is None:
             flags = cl.mem_flags.READ_WRITE
-            self._strays = cl.Buffer(self._context, flags, 4 * INTS * KERNELS)
-            self._clear()
+            strays = cl.Buffer(self._context, flags, 4 * INTS * KERNELS)
+            self._clear(strays)
+            self._strays = strays
         slot = len(self._names)
         self._names.append(signature.kernel)
         return Variant(kernel, rewritten.parameters, rewritten.limited, rewritten.constants, slot)

@@ -15,7 +15,8 @@ from __future__ import annotations
 
 import ctypes
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from math import prod
 from typing import Any, TypeAlias
 
@@ -24,6 +25,7 @@ import pyopencl as cl
 from pyopencl import _cl
 
 from .. import core
+from ..errors import DeviceError, OutOfMemory
 from ..records import DType, HostArray, NamedTuple
 from .invokers import invokers_later
 
@@ -171,6 +173,16 @@ def declare_svm(kernel: cl.Kernel, addresses: Sequence[int]) -> None:
         raise cl.RuntimeError(f"clSetKernelExecInfo failed with {status}")
 
 
+@contextmanager
+def refusals(what: str) -> Iterator[None]:
+    """Make an error of ours of what the driver refuses in the block. `what`: what that was for."""
+    try:
+        yield
+    except cl.Error as error:
+        kind = OutOfMemory if isinstance(error, cl.MemoryError) else DeviceError
+        raise kind(f"{what}: {error}") from error
+
+
 class Place(NamedTuple):
     """Memory on the device: `memory` is an SVM pointer (offset 0) or a buffer."""
 
@@ -242,9 +254,11 @@ def wait_for_pinned(queue: cl.CommandQueue, shape: tuple[int, ...], dtype: DType
     """
     queue = CommandQueue(queue.context, queue.device)
     flags = cl.mem_flags.ALLOC_HOST_PTR | cl.mem_flags.READ_WRITE
-    buffer = cl.Buffer(queue.context, flags, prod(shape) * dtype.itemsize)
+    nbytes = prod(shape) * dtype.itemsize
     both: Any = cl.map_flags.READ | cl.map_flags.WRITE
-    mapped: Any = _map(queue, buffer, both, 0, shape, dtype)
+    with refusals(f"{nbytes:,} bytes of the host for transfers"):
+        buffer = cl.Buffer(queue.context, flags, nbytes)
+        mapped: Any = _map(queue, buffer, both, 0, shape, dtype)
     array: HostArray = mapped[0]
     return array
 
@@ -253,7 +267,7 @@ def pinned_pieces(queue: cl.CommandQueue, many: int, nbytes: int) -> list[HostAr
     """Return pieces of such memory, in one allocation. Empty: the driver refuses."""
     try:
         return list(wait_for_pinned(queue, (many, nbytes), np.dtype(np.uint8)))
-    except (cl.Error, MemoryError):
+    except (DeviceError, MemoryError):
         return []
 
 

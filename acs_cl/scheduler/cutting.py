@@ -18,7 +18,7 @@ from math import prod
 import pyopencl as cl
 
 from ..access.cuts import AUTO, EACH_TILE, TILES
-from ..errors import OutOfMemory
+from ..devices.driver import refusals
 from ..launch.commands import KernelCommand
 from ..launch.decision import parts_of, plain_kernel
 from ..memory.blocks import Store
@@ -218,12 +218,10 @@ class Cutter:
 
         accesses, whole = [access for _, access in launches], [tasks[scheduler] for tasks in run]
         tasks = cut_early(accesses, whole, cut, scheduler.limits.groups)
-        try:
+        with refusals("memory for a graph"):
             return Segment(
                 self._context, scheduler, first, launches, tasks, self._settings, is_loop
             )
-        except cl.MemoryError as error:
-            raise OutOfMemory(f"no memory left on the device for a graph: {error}") from error
 
     def _tasks(
         self, command: Command, access: Access, is_wide_fine: bool = False

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 
 from .. import core
-from ..errors import OutOfMemory
+from ..errors import DeviceError
 from ..launch.commands import TransferCommand
 from ..memory.blocks import Store
 from ..records import Access
@@ -57,7 +57,7 @@ class Placer:
         if self._knows_links:
             return
         self._knows_links = True
-        with suppress(OutOfMemory):
+        with suppress(DeviceError):  # the driver refuses memory for it, or a copy
             for (source, target), link in measured(self._copier, self._stores).items():
                 self._links[source][target] = link
 
