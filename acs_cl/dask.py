@@ -142,7 +142,8 @@ class Worker(distributed.WorkerPlugin):
     """
 
     name = "acs_cl"
-    site: _Site
+    site: _Site | None = None
+    """None: it could not be made, or is closed."""
 
     def __init__(self, devices: Sequence[int | str | None] = (None,), **options: Any) -> None:
         if isinstance(devices, str) or not isinstance(devices, Sequence) or not devices:
@@ -163,7 +164,9 @@ class Worker(distributed.WorkerPlugin):
         """Close it."""
         for name in (REPLAY, WIRE):
             worker.handlers.pop(name, None)
-        self.site.close()
+        site, self.site = self.site, None
+        if site is not None:
+            site.close()
 
 
 def _turn(name: object) -> int:
@@ -273,6 +276,8 @@ class Direct:
             results = self._by_wire(values, wanted)
             if results is not None:
                 return results
+        if self._client.status in ("closing", "closed"):
+            raise UsageError("Direct: its client is closed; make one with a client that is open")
         return self._client.sync(self._replay, values, wanted)
 
     @property
@@ -471,7 +476,7 @@ def _worker() -> distributed.Worker:
 
 def _site(worker: distributed.Worker) -> _Site:
     plugin = worker.plugins.get(Worker.name)
-    if not isinstance(plugin, Worker):
+    if not isinstance(plugin, Worker) or plugin.site is None:
         raise NoRuntime
     return plugin.site
 

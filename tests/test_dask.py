@@ -573,3 +573,28 @@ def test_wrong_calls_are_refused_where_they_are_made(client: Client) -> None:
         pytest.raises(acs.UsageError, match="register_plugin"),
     ):
         bare.submit(acs.dask.replay, step, {}).result(timeout=60)
+
+
+def test_what_is_no_step_is_said_without_an_address(client: Client) -> None:
+    with pytest.raises(acs.UsageError, match=r"^the file is no graph of acs_cl: "):
+        client.submit(acs.dask.replay, acs.dask.Step.of(b"nothing")).result(timeout=60)
+
+
+def test_a_closed_client_is_named_by_its_replay_without_a_task() -> None:
+    with workers(1, processes=False) as own:
+        own.register_plugin(acs.dask.Worker(backend="serial"))
+        there = acs.dask.Direct(own, make_step())
+    with pytest.raises(acs.UsageError, match="its client is closed"):
+        there.replay(outputs="total")
+
+
+def test_a_worker_whose_runtime_cannot_be_made_says_that_it_has_none() -> None:
+    step = make_step()
+    with workers(1, processes=False) as own:
+        with pytest.raises(acs.UsageError, match="unknown backend 'none'"):
+            own.register_plugin(acs.dask.Worker(backend="none"))
+        with pytest.raises(acs.UsageError, match="register_plugin"):
+            own.submit(acs.dask.replay, step).result(timeout=60)
+        own.unregister_worker_plugin("acs_cl")
+        own.register_plugin(acs.dask.Worker(backend="serial"))
+        assert own.submit(acs.dask.replay, step, pure=False).result(timeout=60)["total"] == [6]

@@ -120,7 +120,8 @@ def _refusing(path: str | Path | IO[bytes]) -> Iterator[None]:
         yield
     except (ValueError, TypeError, KeyError, IndexError, AttributeError, RuntimeError,
             OverflowError, SyntaxError, EOFError, zipfile.BadZipFile) as error:  # fmt: skip
-        raise UsageError(f"{str(path)!r} is no graph of acs_cl: {error}") from error
+        given = repr(str(path)) if isinstance(path, (str, Path)) else "the file"
+        raise UsageError(f"{given} is no graph of acs_cl: {error}") from error
     except OSError as error:
         raise UsageError(f"cannot read the graph {str(path)!r}: {error.strerror}") from error
 
