@@ -115,6 +115,18 @@ def test_a_wait_that_lasts_says_for_what(
     assert capsys.readouterr().err == expected
 
 
+def test_a_graph_that_waits_no_longer_says_where_it_goes(
+    rt: acs.Runtime, goes_on: Event, capsys: pytest.CaptureFixture[str]
+) -> None:
+    program, x = rt.build(SOURCE), rt.zeros(8, "u4")
+    with inside.waits_for_builds(say), inside.waits_of_graphs(0.05), rt.record() as graph:
+        program.inc((8,), None, x)
+    expected = "acs_cl: a graph goes to lanes until there is a scheduler for inc\n"
+    assert capsys.readouterr().err == expected
+    graph.replay()
+    assert x.get().tolist() == [1] * 8
+
+
 @pytest.mark.skipif(sys.version_info < (3, 11), reason="exceptions have no notes")
 def test_an_interrupted_wait_says_for_what(rt: acs.Runtime, goes_on: Event) -> None:
     program = rt.build(SOURCE)

@@ -222,17 +222,22 @@ class Schedulers:
         """Block until these kernels are built or refused, but no longer than `GRAPH_S`, nor while
         something large is being built: lanes can have the launches meanwhile."""
         until, maker = perf_counter() + GRAPH_S, self.maker
+        def is_over() -> bool:
+            return perf_counter() >= until
+
         self._wait_while(
-            lambda: self.are_pending(asked) and not maker.takes_long and perf_counter() < until
+            lambda: self.are_pending(asked) and not maker.takes_long and not is_over(), says=False
         )
+        if is_over() and self.are_pending(asked):
+            say(f"acs_cl: a graph goes to lanes until there is {self._under_way()}")
 
     def are_pending(self, asked: AbstractSet[Asked]) -> bool:
         """Tell whether some kernels are asked for, and neither built nor refused."""
         return not self._pending.isdisjoint(asked)
 
-    def _wait_while(self, goes_on: Callable[[], bool]) -> None:
+    def _wait_while(self, goes_on: Callable[[], bool], says: bool = True) -> None:
         """Wait, unless a build takes too long. Say what for if it lasts, or is interrupted."""
-        says_at = perf_counter() + SAY_S
+        says_at = perf_counter() + SAY_S if says else inf
         with self._lock:
             self.maker.waiting += 1
             try:
