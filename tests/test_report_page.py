@@ -505,6 +505,32 @@ def test_the_graph_is_folded_by_kernel_and_shown_whole(opened: Open) -> None:
     assert page.js("document.querySelector('#dag-box').hidden")
 
 
+BOXES_CROSSED = """
+[...document.querySelectorAll("#folded svg path[fill=none]")].flatMap((path) => {
+  const length = path.getTotalLength();
+  return [...document.querySelectorAll("#folded svg rect.box")].map((rect) => rect.getBBox()).filter((box) =>
+    Array.from({ length: 200 }, (_, at) => path.getPointAtLength((at / 199) * length)).some((one) =>
+      one.x > box.x + 1 && one.x < box.x + box.width - 1 && one.y > box.y + 1 && one.y < box.y + box.height - 1))
+}).length
+"""
+
+
+def test_no_edge_of_the_folded_graph_crosses_a_kernel(opened: Open) -> None:
+    kernels = ("top", "middle", "low", "rows", "columns", "sum")
+    reads = {"rows": (1,), "columns": (4,), "sum": (2, 3, 5)}
+    slices = []
+    for step in range(2):  # in the second one, first kernels wait for last ones
+        for base, name in enumerate(kernels, 1):
+            number = 6 * step + base
+            touched = tuple(span(one, 0, 64) for one in reads.get(name, ()))
+            spans = {"reads": touched, "writes": (span(base, 0, 64),)}
+            slices.append(ran(number, name, 9 * number, 9 * number + 9, **spans))
+    page = opened(alone(slices))
+    assert "sum\tmiddle" in page.text("#edge-table")
+    assert page.js("document.querySelectorAll('#folded svg rect.box').length") == 6
+    assert page.js(BOXES_CROSSED) == 0
+
+
 def test_show_leads_from_advice_to_the_timeline(opened: Open) -> None:
     page = opened(planted.measured("false-dependency"))
     page.click_on(".finding.first button")

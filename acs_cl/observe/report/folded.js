@@ -49,13 +49,15 @@ function layers(kernels, edges) {
   return found.filter(Boolean);
 }
 
-// The path of an edge: a line to the next column, else an arc above (forwards) or below (backwards).
-function shape(edge, where) {
+// The path of an edge: a line to the next column, else a way round all boxes, above (forwards) or below (backwards).
+// `high`: how far from them; several ways at a time are told apart.
+function shape(edge, where, rounds) {
   const from = where.get(edge.from), to = where.get(edge.to);
   const steps = to.column - from.column;
   if (edge.from === edge.to) return { kind: "loop", from, to, high: 30 };
   if (steps === 1) return { kind: "line", from, to, high: 0 };
-  return { kind: steps > 1 ? "above" : "below", from, to, high: Math.min(120, 26 + 16 * Math.abs(steps)) };
+  const kind = steps > 1 ? "above" : "below";
+  return { kind, from, to, high: 18 + 15 * (rounds[kind]++ % 7) };
 }
 
 function drawFolded(box) {
@@ -70,16 +72,22 @@ function drawFolded(box) {
     const offset = ((high - column.length) * (BOX_H + GAP_Y)) / 2;
     where.set(one.id, { x: 6 + c * (BOX_W + GAP_X), y: offset + r * (BOX_H + GAP_Y), column: c });
   }));
-  const shapes = edges.map((edge) => ({ edge, ...shape(edge, where) }));
+  const rounds = { above: 0, below: 0 };
+  const shapes = edges.map((edge) => ({ edge, ...shape(edge, where, rounds) }));
+  const aside = rounds.below ? GAP_X / 2 : 0;  // ways back turn round beside the first and the last column
   const room = (kinds) => Math.max(8, ...shapes.filter((one) => kinds.includes(one.kind)).map((one) => one.high + 16));
   const above = room(["above", "loop"]), below = room(["below"]);
-  for (const one of where.values()) one.y += above;
-  const width = columns.length * (BOX_W + GAP_X) - GAP_X + 14;
+  for (const one of where.values()) {
+    one.y += above;
+    one.x += aside;
+  }
+  const width = columns.length * (BOX_W + GAP_X) - GAP_X + 14 + 2 * aside;
   const height = high * (BOX_H + GAP_Y) - GAP_Y + above + below;
   const root = svg("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": "Graph folded by kernel; the table below says the same." });
   const most = Math.max(1, ...edges.map((edge) => edge.count));
   const labels = [];
-  for (const one of shapes) curve(root, labels, one, most);
+  const border = { above, below: height - below };
+  for (const one of shapes) curve(root, labels, one, most, border);
   for (const one of kernels) node(root, where.get(one.id), one);
   labels.forEach((label) => root.append(label));
   box.replaceChildren(root);
@@ -102,7 +110,7 @@ function node(root, { x, y }, one) {
   root.append(group);
 }
 
-function curve(root, labels, { edge, kind, from, to, high }, most) {
+function curve(root, labels, { edge, kind, from, to, high }, most, border) {
   const stroke = KIND_COLOUR[mainKind(edge.kinds)] || "#7d868f";
   const wide = 1.2 + 2.4 * Math.sqrt(edge.count / most);
   let d, label, tip;
@@ -116,13 +124,12 @@ function curve(root, labels, { edge, kind, from, to, high }, most) {
     d = `M ${x1} ${y1} C ${mid} ${y1}, ${mid} ${y2}, ${x2} ${y2}`;
     [label, tip] = [[mid, (y1 + y2) / 2 - 6], [x2 + 5, y2, 0]];
   } else {
-    const sign = kind === "above" ? -1 : 1, edgeY = kind === "above" ? 0 : BOX_H;
-    const side = kind === "above" ? 12 : -12;
-    const [x1, y1] = [from.x + BOX_W / 2 + side, from.y + edgeY];
-    const [x2, y2] = [to.x + BOX_W / 2 - side, to.y + edgeY];
-    const reach = sign * high * 1.33;
-    d = `M ${x1} ${y1} C ${x1} ${y1 + reach}, ${x2} ${y2 + reach}, ${x2} ${y2 + 5 * sign}`;
-    [label, tip] = [[(x1 + x2) / 2, (y1 + y2) / 2 + sign * high + (sign < 0 ? -6 : 14)], [x2, y2, -90 * sign]];
+    const isAbove = kind === "above", far = isAbove ? GAP_X : 0, bend = GAP_X / 2;
+    const [x1, y1, x2, y2] = [from.x + BOX_W, from.y + BOX_H / 2, to.x - 5, to.y + BOX_H / 2];
+    const y = isAbove ? border.above - high : border.below + high;
+    d = `M ${x1} ${y1} C ${x1 + bend} ${y1}, ${x1 + bend} ${y}, ${x1 + far} ${y} L ${to.x - far} ${y} `
+      + `C ${to.x - bend} ${y}, ${to.x - bend} ${y2}, ${x2} ${y2}`;
+    [label, tip] = [[(x1 + to.x) / 2, y + (isAbove ? -5 : 13)], [x2 + 5, y2, 0]];
   }
   const line = svg("path", { d, fill: "none", stroke, "stroke-width": wide, opacity: 0.9 });
   line.append(svg("title", {}, `${edge.names[0]} → ${edge.names[1]}: ${kindsText(edge.kinds)}`));
