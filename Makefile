@@ -126,8 +126,9 @@ PROOFS_JSON ?= build/proofs.json
 proofs: $(STAMP)
 	$(RUN) tests/proofs.py --graphs $(PROOFS) --json $(PROOFS_JSON) $(ARGS)
 
-# All of them, each in a program of its own, in every form; `make test` has a short form. What was
-# cut off goes on with ARGS=--continue, as long as the library's sources are the same.
+# All of them, each in a program of its own, in every form; `make test` has a short form, and holds
+# what every launch says against the bytes that were measured here. What was cut off goes on with
+# ARGS=--continue, as long as the library's sources are the same.
 TRAPS ?= benchmarks/results/traps-pocl.json
 traps: $(STAMP)
 	$(RUN) tests/traps --out $(TRAPS) $(ARGS)

@@ -36,6 +36,7 @@ CONFIGURATIONS += [("device", "eager"), ("emulated", "eager")]
 LONGEST = (
     "test_traps.py", "test_benchmarks.py", "test_workloads.py", "test_wheel.py", "test_quality.py",
     "test_scheduler_builds.py", "test_watchdog.py", "test_watched.py", "test_signals.py",
+    "test_measured_traps.py",
 )  # fmt: skip
 """Files that take longest. They come first, so that no process is left alone with one of them."""
 

@@ -508,9 +508,12 @@ def test_the_graph_is_folded_by_kernel_and_shown_whole(opened: Open) -> None:
 BOXES_CROSSED = """
 [...document.querySelectorAll("#folded svg path[fill=none]")].flatMap((path) => {
   const length = path.getTotalLength();
-  return [...document.querySelectorAll("#folded svg rect.box")].map((rect) => rect.getBBox()).filter((box) =>
-    Array.from({ length: 200 }, (_, at) => path.getPointAtLength((at / 199) * length)).some((one) =>
-      one.x > box.x + 1 && one.x < box.x + box.width - 1 && one.y > box.y + 1 && one.y < box.y + box.height - 1))
+  const points = Array.from({ length: 200 }, (_, at) => path.getPointAtLength(at / 199 * length));
+  const rects = [...document.querySelectorAll("#folded svg rect.box")];
+  const boxes = rects.map((rect) => rect.getBBox());
+  return boxes.filter((box) => points.some((one) =>
+    one.x > box.x + 1 && one.x < box.x + box.width - 1
+    && one.y > box.y + 1 && one.y < box.y + box.height - 1))
 }).length
 """
 

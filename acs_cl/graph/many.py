@@ -140,9 +140,7 @@ def _count(
     names = ["the global size", "the local size"]
     names += [f"argument {index}" for index in range(len(columns))]
     names += [f"{name}=" for name in keywords]
-    lengths = {
-        name: len(value) for name, (value, each) in zip(names, given, strict=True) if each
-    }
+    lengths = {name: len(value) for name, (value, each) in zip(names, given, strict=True) if each}
     if count is not None:
         many = whole(count)
         if many is None or not 0 <= many <= MOST >> 1:

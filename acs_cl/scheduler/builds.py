@@ -222,6 +222,7 @@ class Schedulers:
         """Block until these kernels are built or refused, but no longer than `GRAPH_S`, nor while
         something large is being built: lanes can have the launches meanwhile."""
         until, maker = perf_counter() + GRAPH_S, self.maker
+
         def is_over() -> bool:
             return perf_counter() >= until
 

@@ -82,6 +82,11 @@ def summary(results: Sequence[Result]) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def digest(trap: Trap) -> str:
+    """Eight digits that tell whether a trap has changed."""
+    return sha256(repr(trap).encode()).hexdigest()[:8]
+
+
 class Report:
     """What is known of each trap, in a file that is whole at every moment.
 
@@ -91,7 +96,7 @@ class Report:
 
     def __init__(self, path: Path | None, about: dict[str, Any], traps: Sequence[Trap]) -> None:
         self.path, self.about = path, about
-        self.digests = {trap.name: sha256(repr(trap).encode()).hexdigest()[:8] for trap in traps}
+        self.digests = {trap.name: digest(trap) for trap in traps}
         self.results: dict[str, Result] = {}
         self.seconds, self.began = 0.0, time.monotonic()
 

@@ -56,8 +56,9 @@ class Bench:
         self.natives.clear()
         with contextlib.ExitStack() as folders:
             for group in bundles(traps, job.together):
-                for one in self.built(group, job.step, folders):
+                for one in self.built(group, folders):
                     if isinstance(one, Try):
+                        one.measured(job.step)
                         tries.append(one)
                     results.append(one.result if isinstance(one, Try) else one)
             for one in tries:
@@ -67,11 +68,8 @@ class Bench:
             self.by_scheduler([one for one in tries if "device" in job.forms[one.trap.name]])
         return results
 
-    def built(
-        self, traps: Sequence[Trap], step: int, folders: contextlib.ExitStack
-    ) -> list[Try | Result]:
-        """Measure traps that share a program (or one). `step`: how many bytes are flipped at first.
-        What is measured is the runtime's program, unchanged, which saves building another."""
+    def built(self, traps: Sequence[Trap], folders: contextlib.ExitStack) -> list[Try | Result]:
+        """Build traps that share a program (or one)."""
         alone = len(traps) == 1
         source = "\n".join(named(trap, "" if alone else f"_{n}") for n, trap in enumerate(traps))
         folder = folders.enter_context(tempfile.TemporaryDirectory())
@@ -83,15 +81,12 @@ class Bench:
             plain = self.build(self.serial, source, options).native
         except (cl.Error, acs.AcsError) as error:
             if not alone:
-                return [one for trap in traps for one in self.built([trap], step, folders)]
+                return [one for trap in traps for one in self.built([trap], folders)]
             return [{"name": traps[0].name, "skipped": log_of(error)}]
-        tries = [
-            Try(self, trap, "k" if alone else f"k_{place}", source, options)
+        return [
+            Try(self, trap, "k" if alone else f"k_{place}", source, options, plain)
             for place, trap in enumerate(traps)
         ]
-        for one in tries:
-            one.measured(plain, step)
-        return [*tries]
 
     def is_well(self) -> bool:
         """Whether the device still takes commands: a fault in a kernel ends a GPU's context."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,7 +17,7 @@ import pyopencl as cl
 
 import acs_cl as acs
 from acs_cl.errors import CheckError
-from acs_cl.records import EVERYTHING, Span
+from acs_cl.records import EVERYTHING, Access, Span
 from acs_cl.testing import span_of
 from traps.case import Buffer, Image, Trap
 from traps.measuring import (
@@ -47,20 +47,22 @@ class Try:
     """A trap, with the name that its kernel has in a program."""
 
     def __init__(
-        self, bench: Bench, trap: Trap, kernel: str, source: str, options: list[str]
+        self, bench: Bench, trap: Trap, kernel: str, source: str, options: list[str], plain: Any
     ) -> None:
         self.bench, self.trap, self.kernel = bench, trap, kernel
-        self.source, self.options = source, options
+        self.source, self.options, self.plain = source, options, plain
         self.memory = contents(trap)
         self.left: Memory = []
         self.is_measured = False
         self.result: Result = {"name": trap.name}
 
-    def measured(self, plain: Any, step: int) -> None:
-        """Measure the kernel, and compare with what a launch says. Nothing else if it cannot be."""
+    def measured(self, step: int) -> None:
+        """Measure the kernel, and compare with what a launch says. Nothing else if it cannot be.
+        `step`: how many bytes are flipped at first. What is measured is the runtime's program,
+        unchanged, which saves building another."""
         self.bench.say(f"plain {self.trap.name}")
         try:
-            run = Plain(self.bench.queue, cl.Kernel(plain, self.kernel), self.trap)
+            run = Plain(self.bench.queue, cl.Kernel(self.plain, self.kernel), self.trap)
             found = measure(run, self.memory, step)
             run.stay_inside(self.memory, found.left)
         except Stray as stray:
@@ -72,7 +74,8 @@ class Try:
         else:
             self.left, self.is_measured = found.left, True
             self.bench.say(f"ranges {self.trap.name}")
-            self.result |= {**self.ranges(found), "forms": {}}
+            touched = [list(map(intervals, each)) for each in (found.reads, found.writes)]
+            self.result |= {"ranges": self.ranges(found), "touched": touched, "forms": {}}
 
     def attempt(self, form: str) -> None:
         """Compute by a rewritten form, and note how that came out."""
@@ -89,7 +92,7 @@ class Try:
 
     # ---- ranges ----
 
-    def ranges(self, measured: Measured) -> Result:
+    def ranges(self, measured: Measured) -> str:
         """How the access of a launch compares with what was measured."""
         runtime = self.bench.serial
         try:
@@ -97,15 +100,30 @@ class Try:
             handle = self.launch(runtime, self.program(runtime), arrays)
             left = self.contents_of(arrays)
         except acs.AcsError as error:
-            return {"ranges": f"refused: {short(error)}"}
+            return f"refused: {short(error)}"
         wrong = self.compared(left)
         if wrong != "same":
-            return {"ranges": f"missed: the launch itself is {wrong}"}
+            return f"missed: the launch itself is {wrong}"
+        return self.verdict(handle.access, arrays, measured.reads, measured.writes)
+
+    def recorded(self, reads: list[set[int]], writes: list[set[int]]) -> str:
+        """How the access of a recorded launch, which does not run, compares with these bytes."""
+        runtime = self.bench.serial
+        arrays, kernel = self.arrays(runtime), self.program(runtime)
+        with runtime.record():
+            handle = self.launch(runtime, kernel, arrays)
+        return self.verdict(handle.access, arrays, reads, writes)
+
+    def verdict(
+        self, access: Access, arrays: list[Any], reads: list[set[int]], writes: list[set[int]]
+    ) -> str:
+        """How an access compares with the bytes of each array that are touched."""
         verdicts: set[str] = set()
         missed = []
-        for kind in ("reads", "writes"):
-            spans = getattr(handle.access, kind)
-            for index, seen in enumerate(getattr(measured, kind)):
+        for kind, spans, touched in (
+            ("reads", access.reads, reads), ("writes", access.writes, writes)
+        ):  # fmt: skip
+            for index, seen in enumerate(touched):
                 inferred = said(spans, arrays[index], len(self.memory[index]))
                 if seen - inferred:
                     missed.append(f"{kind} of {index}: {_brief(seen - inferred)}")
@@ -115,9 +133,9 @@ class Try:
                     whole = len(inferred) == len(self.memory[index])
                     verdicts.add("everything" if whole else "wider")
         if missed:
-            return {"ranges": f"missed {'; '.join(missed)}"}
+            return f"missed {'; '.join(missed)}"
         order = ("everything", "wider", "exact")
-        return {"ranges": next(one for one in order if one in verdicts or one == "exact")}
+        return next(one for one in order if one in verdicts or one == "exact")
 
     # ---- launches ----
 
@@ -250,14 +268,19 @@ def said(spans: Sequence[Span], array: Any, count: int) -> set[int]:
     return found & set(range(count))
 
 
-def _brief(places: Any) -> str:
-    """Positions as intervals."""
+def intervals(places: Iterable[int]) -> list[tuple[int, int]]:
+    """Positions as intervals: where each begins, and where it has ended."""
     parts: list[list[int]] = []
     for place in sorted(places):
         if parts and parts[-1][1] == place:
             parts[-1][1] += 1
         else:
             parts.append([place, place + 1])
+    return [(low, high) for low, high in parts]
+
+
+def _brief(places: Iterable[int]) -> str:
+    parts = intervals(places)
     text = ", ".join(f"{low}..{high}" for low, high in parts[:4])
     return f"bytes {text}{' ...' if len(parts) > 4 else ''}"
 
