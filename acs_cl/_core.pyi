@@ -1478,7 +1478,7 @@ class Sample:
         """Return launches per step of that chain."""
 
 class Bypass:
-    """Holds the bypass of a queue: commands go unchanged to the driver's own queue."""
+    """Holds the bypass of a runtime's queues: commands go unchanged to one queue of the driver."""
 
     takes_more: bool
     """Whether commands bypass the tracking now."""
@@ -1498,7 +1498,34 @@ class Bypass:
     """The time, by `perf_counter`, until which it stays open, even with many launches in flight."""
     is_mixed: bool
     """Whether the current stretch cannot be judged: some of it was tracked, and some was not."""
-    def __init__(self, queue: Any, pointer: int, behind: int) -> None: ...
+    most_apart: int
+    """How many commands of `behind` may be such that plain queues could run them beside the one
+    before. With more, a joint bypass closes."""
+    def __init__(self, pointer: int, behind: int, most_apart: int) -> None: ...
+    def go_to(self, pointer: int, members: list[tuple[Any, int, bool]]) -> None:
+        """Take commands to the driver's queue with this handle. `members`: the queues whose, their
+        numbers in the launch table, and whether they are in order."""
+    def join_in(self, stand_in: Any) -> None:
+        """Let this queue of PyOpenCL stand in for those of the members. Only this thread's commands
+        are taken."""
+    def leave(self, number: int) -> None:
+        """Take no more commands of a queue."""
+    def takes(self, queue: Any) -> bool:
+        """Say whether it takes commands of a queue while it is open."""
+    def shares(self) -> list[int]:
+        """List the queues, by their numbers, that have commands in this bypass."""
+    def maker(self, event: int) -> int:
+        """Return the number of the queue whose command the event of a joint bypass is of, by its
+        handle; 0: unknown."""
+    def is_under_way(self, event: int) -> bool:
+        """Say whether a driver's event, by its handle, is of a command of a joint bypass that has
+        not ended."""
+    @property
+    def is_joint(self) -> bool:
+        """Whether the commands go to a queue that none of the members is."""
+    @property
+    def takes_this_thread(self) -> bool:
+        """Whether it takes commands that this thread makes."""
     def wait_until_idle(self) -> bool:
         """Wait until nothing is in flight on the driver's queue. False: the driver refuses."""
     commands: int
@@ -1564,6 +1591,9 @@ class Tracker:
         profiles: bool,
         steps: bool,
     ) -> None: ...
+
+def flush_by(otherwise: Callable[[Any], None]) -> Callable[[Any], None]:
+    """Return the method of queues that flushes. In bypass it is the driver's function alone."""
 
 def begin_noting(arguments: type, types: tuple[type, ...], values: tuple[type, ...]) -> None:
     """Start to remember arguments with this class. Objects of `types` never change. Those of

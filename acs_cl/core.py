@@ -10,7 +10,7 @@ import sys
 import threading
 from pathlib import Path
 
-INTERFACE = 133
+INTERFACE = 134
 """The version of the border that these sources expect."""
 
 _INSTALL = (

@@ -252,8 +252,8 @@ INNER = {
     "Program": "",
     "Queue": (
         "bypass deferred follows_others keep_word keeps_times mark may_be_held native_event "
-        "not_understood pause_bypass pretend resumes_bypass sample_anew see_to seen_up_to settle "
-        "settle_host status stop_bypass submit told tracker unmaps wait_until_submitted"
+        "not_understood owes pause_bypass pretend resumes_bypass sample_anew see_to seen_up_to "
+        "settle settle_host status stop_bypass submit told tracker unmaps wait_until_submitted"
     ),
     "RecordedHandle": "call explain is_of nth",
     "ReplayHandle": "explain",

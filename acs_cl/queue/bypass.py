@@ -2,12 +2,13 @@
 
 A launch costs the host several times as much as the driver's own enqueue. That cost is lost if each
 command needs the one before it. It is also lost if the device keeps up with the host, so that
-nothing waits. So the queue samples its launches. It samples again later, so seldom that samples
-take at most one part in `REST` of the time, and less as long as nothing overlaps.
+nothing waits. So the queues of a runtime sample their launches, all of them together. They sample
+again later, so seldom that samples take at most one part in `REST` of the time, and less as long as
+nothing overlaps.
 
-Input: the upstream of a queue's launches (the core's `Sample`), and how far the device is behind
-(`Bypass`). Output: whether the next commands are tracked, or bypass the runtime in the driver's
-in-order queue.
+Input: the upstream of launches (the core's `Sample`), and how far the device is behind (`Bypass`).
+Output: whether the next commands are tracked, or bypass the runtime in one in-order queue of the
+driver (`members` has which).
 
 Invariant: commands in bypass run behind everything that the runtime had before them. To the runtime
 they are one launch that touches all memory, entered before any that comes later.
@@ -25,6 +26,7 @@ from .. import core
 from ..devices.driver import Events
 from .calls import Call, Original, marker_call
 from .commands import EVERYTHING, NOTHING
+from .members import Candidate, Members
 from .trials import Trials
 
 if TYPE_CHECKING:
@@ -62,8 +64,8 @@ and a program that never overlaps may run for weeks."""
 
 GAINS = 32
 """Commands that make up for the begin and the end of a bypass. After fewer, the launches until the
-next bypass double. If another queue's command ended it, the two queues could have overlapped. Then
-it takes `SATISFIED` commands to make up for that."""
+next bypass double. If a command of nobody's or of another thread ended it, the two could have
+overlapped. Then it takes `SATISFIED` commands to make up for that."""
 
 MOST_DOUBLED = 8
 
@@ -85,23 +87,18 @@ class BypassedCommands(Call):
         self.began_ns, self.passed = began_ns, passed
 
 
-class Bypass(core.native.Bypass):
-    """Lets the commands of one queue bypass the runtime. Open: there may be some that the runtime
+class Bypass(Members):
+    """Lets the commands of a runtime's queues bypass it. Open: there may be some that the runtime
     has not seen. Takes more: the next commands may join them."""
 
     def __init__(
-        self,
-        queue: cl.CommandQueue,
-        pointer: int,
-        number: int,
-        by_overlap: bool,
+        self, first: cl.CommandQueue, pointer: int, keeps_times: bool, by_overlap: bool
     ) -> None:
-        super().__init__(queue, pointer, BEHIND)
+        apart = int(BEHIND * (1 - 1 / max(ENOUGH, 1)))
+        super().__init__(first, pointer, keeps_times, BEHIND, apart)
         self.trials = Trials(both=not by_overlap)
         self.least_commands = STRETCH
         self._by_overlap = by_overlap
-        self.native = _cl.CommandQueue.from_int_ptr(pointer, True)
-        self._number = number
         self.open = False
         self.pauses = False
         """Whether it takes more as soon as something is done that no finalizer can do."""
@@ -172,12 +169,17 @@ class Bypass(core.native.Bypass):
 
     # ---- begin and end ---------------------------------------------------------------------------
 
-    def begin(self, engine: Engine) -> None:
-        """Start the bypass. Called under the runtime's lock, and with nothing held."""
+    def begin(self, engine: Engine, first: Candidate, number: int) -> None:
+        """Start the bypass if that is possible. `first`: the queue whose command is the newest, by
+        its number. Called under the runtime's lock."""
         live = tuple(engine.table.live())
+        are_ours = self.has_all(set(map(engine.table.queue_of, live)))
+        if not (are_ours and may_begin(engine) and self.gather(first)):
+            self.refuse()
+            return
         if live:
             mark = engine.launch(marker_call(), NOTHING, after=live)
-            engine.table.assign(mark.number, self._number, True)
+            engine.table.assign(mark.number, number, True)
             _BARRIER(self.native, [engine.event(mark.number)])
         engine.bypasses.append(self)
         engine.table.bypassing(1)
@@ -199,11 +201,11 @@ class Bypass(core.native.Bypass):
         return min(SATISFIED, launches << min(self._in_vain, MOST_DOUBLED))
 
     def end(self, engine: Engine, by_own: bool) -> None:
-        """End the bypass, with the lock held. `by_own`: a command of this queue ends it."""
+        """End the bypass, with the lock held. `by_own`: a command of a queue of it ends it."""
         engine.bypasses.remove(self)
         engine.table.bypassing(-1)
         with self.lock:
-            has_ended = self.has_ended
+            has_ended, shares = self.has_ended, self.shares()
             self.open = self.takes_more = self.pauses = False
             gains = self.passed >= (GAINS if by_own else SATISFIED)
             self._in_vain = 0 if gains else self._in_vain + 1
@@ -223,8 +225,11 @@ class Bypass(core.native.Bypass):
             return _MARK(queue, [*(wait_for or ()), last])
 
         last_call = BypassedCommands(behind, self._began_ns, self.passed)
-        handle = engine.launch(last_call, EVERYTHING)
-        engine.table.assign(handle.number, self._number, True)
+        number = engine.launch(last_call, EVERYTHING).number
+        for share in shares:  # each queue waits for its own launches, so each has one
+            engine.table.assign(number, share, True)
+            if share != shares[-1]:
+                number = engine.launch(marker_call(), NOTHING).number
 
 
 def may_begin(engine: Engine) -> bool:

@@ -48,6 +48,7 @@ from .calls import (
 from .commands import MAPS
 from .events import QueueEvent, native_error, native_events
 from .kernel_arguments import SETTERS, begin_noting, setter
+from .members import command_queue_of
 
 seen_elsewhere: Counter[str] = Counter()
 """Counts commands on queues that are not ours, while there were some of ours."""
@@ -151,6 +152,10 @@ def _replace_all() -> None:
         replacement = _named(setter(name, original), original, name)
         _replace(cl.Kernel, name, original, replacement)
     _replace(cl.Event, "from_int_ptr", cl.Event.from_int_ptr, vars(QueueEvent)["from_int_ptr"])
+    asked = vars(cl.Event)["get_info"]
+    _replace(cl.Event, "get_info", asked, _named(_asking(asked), asked, "get_info"))
+    read = vars(cl.Event)["command_queue"]
+    _replace(cl.Event, "command_queue", read, property(_queue_asking(read.fget)))
     _replace(cl.Program, "build", cl.Program.build, _building(cl.Program.build))
     for name, replacement in _releases(cl.SVMAllocation).items():
         original = getattr(cl.SVMAllocation, name)
@@ -224,6 +229,25 @@ def _of_core(original: Original, otherwise: Original, parameters: Parameters) ->
     names = tuple(map(sys.intern, parameters))
     tracked = TRACKED.get(original.__name__, 0)
     return core.native.Command(original, otherwise, names, queue, waits, blocks, tracked)
+
+
+def _asking(original: Original) -> Original:
+    """Return the replacement of `Event.get_info`."""
+
+    def get_info(self: cl.Event, what: cl.event_info) -> object:
+        found = original(self, what)
+        return command_queue_of(self, found) if what == cl.event_info.COMMAND_QUEUE else found
+
+    return get_info
+
+
+def _queue_asking(original: Original) -> Original:
+    """Return the replacement of what reads `Event.command_queue`."""
+
+    def command_queue(self: cl.Event) -> object:
+        return command_queue_of(self, original(self))
+
+    return command_queue
 
 
 def _building(original: Original) -> Original:

@@ -39,7 +39,7 @@ from ..launch.waits import TICK_S, refuse_on_host_task, wait
 from ..records import Access, Command, HostArray, interval
 from ..runtime import Runtime, option_names
 from . import patch, runtimes
-from .bypass import Bypass, is_free, may_begin
+from .bypass import Bypass, is_free
 from .calls import KINDS, Call, Given, Original, Watched, marker_call
 from .commands import (
     HANDLERS,
@@ -142,13 +142,13 @@ class Queue(cl.CommandQueue):
 
     def _begin(self, may_bypass: bool) -> None:
         """Take commands from now on."""
-        if self._engine.bypasses:  # bypass of another queue, whose commands come before ours
+        if may_bypass and not self._holds and is_free(self._engine):
+            times = self.keeps_times
+            self.bypass = runtimes.bypass_for(self, self._pointer, times, self._engine)
+            self.bypass.enter(self, self._number, self._pointer, self._in_order)
+        if self._engine.bypasses:  # of other queues, whose commands come before ours
             with self._engine.lock:
-                self._engine.end_bypasses()
-        if may_bypass and self._in_order and not self._holds and is_free(self._engine):
-            # the scheduler on the device takes no launch that is to be timed
-            by_overlap = self._engine.options.backend != "device" or self.keeps_times
-            self.bypass = Bypass(self, self._pointer, self._number, by_overlap)
+                self._engine.end_bypasses(self.bypass)
         self.tracker = self._new_tracker()
         patch.enter(self, self._keeps)
         for one in runtimes.note_sharing():
@@ -157,8 +157,8 @@ class Queue(cl.CommandQueue):
     def _end(self, is_own: bool) -> Callable[[], None]:
         """Return what cleans up after the queue, even when it is gone."""
         return partial(
-            runtimes.leave, hash(self), self._runtime, self.bypass, is_own, self.unmaps,
-            self._keeps,
+            runtimes.leave, hash(self), self._number, self._runtime, self.bypass, is_own,
+            self.unmaps, self._keeps,
         )  # fmt: skip
 
     def _new_tracker(self) -> core.native.Tracker | None:
@@ -182,8 +182,8 @@ class Queue(cl.CommandQueue):
         bypass = self.bypass
         if bypass is not None and bypass.open and not self._engine.is_closed:
             bypass.wait_until_idle()
-            _FINISH(self)
-            if bypass.takes_more and not self._engine.failures.any:
+            _FINISH(bypass.native)
+            if bypass.takes_more and bypass.takes(self) and not self._engine.failures.any:
                 self._waited()
                 return
         self._warn_if_left()
@@ -191,11 +191,12 @@ class Queue(cl.CommandQueue):
         self.settle(self._last, everything=True)
         self._waited()
 
+    @core.native.flush_by
     def flush(self) -> None:
         """Let the device start on everything enqueued so far."""
         self._warn_if_left()
         if self.bypass is not None and self.bypass.open:
-            super().flush()
+            _FLUSH(self.bypass.native)
         self._collect()
         try:
             self._runtime.flush()
@@ -213,7 +214,8 @@ class Queue(cl.CommandQueue):
     ) -> None:
         self.finish()
         self._odd.add("left")
-        self.stop_bypass()
+        if self.bypass is not None:
+            self.bypass.give_up(self._number)
 
     @property
     def int_ptr(self) -> int:
@@ -224,6 +226,8 @@ class Queue(cl.CommandQueue):
         """
         self.finish()
         self._odd.add("exposed")
+        if self.bypass is not None and self.bypass.is_joint:  # that is on another driver's queue
+            self.bypass.leave(self._number)
         self.not_understood["handle given out (int_ptr)"] += 1
         return self._pointer
 
@@ -286,7 +290,8 @@ class Queue(cl.CommandQueue):
                 handler = partial(kernel, given=arguments_of(given.get("kernel")))
         if self.bypass is not None and self.bypass.open:
             with self._engine.lock:
-                self._engine.end_bypasses(self.bypass)
+                own = self.bypass if self.bypass.takes_this_thread else None
+                self._engine.end_bypasses(own)
         if given is None:
             return self._serially(name, original, args, keywords)
         if isinstance(given.get("wait_for"), Iterator):  # it can be read once only
@@ -393,17 +398,16 @@ class Queue(cl.CommandQueue):
             self._waited()
 
     def _begin_bypass(self, bypass: Bypass) -> None:
-        """Let the next commands bypass the runtime, if no other queue has work in flight that they
-        may overlap with. A command of another queue, or of the runtime, ends the bypass."""
-        engine = self._engine
-        with engine.lock:
-            self._foreign[:] = self._still_open()
-            waits = self._still_behind() or self._foreign
-            busy = waits or self.unmaps or self.deferred or self._odd
-            if busy or not may_begin(engine) or engine.table.live() != self._live_up_to(self._last):
-                bypass.refuse()
-            else:
-                bypass.begin(engine)
+        """Let the next commands bypass the runtime, if nobody else has work in flight that they may
+        overlap with. A command of nobody's, of another thread or of the runtime ends the bypass."""
+        with self._engine.lock:
+            bypass.begin(self._engine, self, self._number)
+
+    @property
+    def owes(self) -> bool:
+        """Return whether the next command has to do more than other commands, or to wait."""
+        self._foreign[:] = self._still_open()
+        return bool(self._foreign or self.deferred or self._odd)
 
     def stop_bypass(self) -> None:
         """End the bypass, because something has to be done before the next command."""
@@ -412,8 +416,9 @@ class Queue(cl.CommandQueue):
 
     def pause_bypass(self) -> None:
         """Have the next command do something first that may bypass the runtime, too."""
-        if self.bypass is not None and self.bypass.takes_more:
-            self.bypass.pauses, self.bypass.takes_more = True, False
+        bypass = self.bypass
+        if bypass is not None and bypass.takes_more and bypass.takes(self):
+            bypass.pauses, bypass.takes_more = True, False
 
     def resumes_bypass(self) -> bool:
         """Unmap what was dropped meanwhile, in a bypass that paused for it. Tell whether the next
@@ -423,11 +428,13 @@ class Queue(cl.CommandQueue):
             return False
         with self._engine.lock:
             is_open = bypass.open and bypass.pauses and not self._engine.state
-            if not is_open or self.deferred or self._odd:
+            taken = bypass.taken()
+            if not is_open or self not in taken or any(one.owes for one in taken):
                 return False
             bypass.pauses, bypass.takes_more = False, True
-        while self.unmaps:
-            unmap_dropped(self)
+        for one in taken:
+            while one.unmaps:
+                unmap_dropped(one)
         return bool(bypass.takes_more)
 
     def _warn_if_left(self) -> None:
@@ -453,7 +460,9 @@ class Queue(cl.CommandQueue):
             if type(event) is not QueueEvent:
                 if not isinstance(event, cl.Event):
                     _WAIT((event,))  # PyOpenCL says what it is not
-                foreign.append(event)
+                # all that comes follows the launch that stands for commands in bypass
+                if self.bypass is None or not self.bypass.is_under_way(event.int_ptr):
+                    foreign.append(event)
                 continue
             other = event.acs_queue
             if other is mine:
@@ -628,6 +637,7 @@ class Queue(cl.CommandQueue):
 
 _POINTER: Any = _cl.CommandQueue.int_ptr
 _FINISH = _cl.CommandQueue.finish
+_FLUSH = _cl.CommandQueue.flush
 _WAIT = _cl.wait_for_events
 
 

@@ -34,6 +34,9 @@ _lock = threading.RLock()
 _shared: weakref.WeakValueDictionary[tuple[int, int, bool], Runtime] = weakref.WeakValueDictionary()
 """{context, device, profiling: the runtime of the queues made for these}."""
 
+_bypasses: weakref.WeakKeyDictionary[Engine, Bypass] = weakref.WeakKeyDictionary()
+"""{the engine of a runtime: the bypass of its queues}."""
+
 _users: dict[int, set[int]] = {}
 """{id of a runtime: its queues, by their hashes}. A finalizer may change it on this thread at any
 moment. So no code may read it, compute, and write it back."""
@@ -96,6 +99,17 @@ def enter(runtime: Runtime, key: int) -> None:
         _users.setdefault(id(runtime), set()).add(key)
 
 
+def bypass_for(queue: cl.CommandQueue, pointer: int, keeps_times: bool, engine: Engine) -> Bypass:
+    """Return the bypass that a new queue shares with those that its runtime has."""
+    with _lock:
+        found = _bypasses.get(engine)
+        if found is None:
+            # the scheduler on the device takes no launch that is to be timed
+            by_overlap = engine.options.backend != "device" or keeps_times
+            found = _bypasses[engine] = Bypass(queue, pointer, keeps_times, by_overlap)
+        return found
+
+
 class Sharing(Protocol):
     """A queue in whose context another runtime has queues."""
 
@@ -134,6 +148,7 @@ def with_queues() -> list[int]:
 
 def leave(
     key: int,
+    number: int,
     runtime: Runtime,
     bypass: Bypass | None,
     own: bool,
@@ -147,7 +162,7 @@ def leave(
     # nothing begins any more once a queue without order was released while a command on it ran.
     unmaps.clear()
     if bypass is not None:
-        bypass.takes_more = False
+        bypass.give_up(number)
     patch.leave(key)
     with _lock:
         users = _users.get(id(runtime), set())

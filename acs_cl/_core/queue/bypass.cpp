@@ -1,12 +1,14 @@
-// Bypass: commands that go to the driver's own queue.
+// Bypass: commands that go to a queue of the driver as they are.
 
 #include <algorithm>
 #include <optional>
+#include <tuple>
 #include <utility>
 #include <vector>
 
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
+#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
 #include "python/spans.hpp"
@@ -40,25 +42,48 @@ std::optional<std::pair<long long, double>> take_stretch(Bypass &self) {
 
 Bypass *bypass_of(PyObject *queue) {
     for (Bypass *bypass : open_bypasses)
-        if (bypass->queue == queue) return bypass;
+        if (bypass->member(queue)) return bypass->takes_this_thread() ? bypass : nullptr;
     return nullptr;
 }
 
-void Bypass::count(PyObject *event, void *handle) {
+bool Bypass::is_joint_event(void *event) const {
+    void *queue = nullptr;
+    return joint && !driver.event_info(event, EVENT_QUEUE, sizeof(queue), &queue, nullptr) && queue == joint;
+}
+
+void Bypass::leave(std::uint32_t number) {
+    const auto is_it = [number](const Member &one) { return one.number == number; };
+    members.erase(std::remove_if(members.begin(), members.end(), is_it), members.end());
+    if (!is_joint() || members.empty()) close(this);
+    driver.flush(native);  // as the end of a driver's queue does
+}
+
+void Bypass::count(const Passing &command, PyObject *event, void *handle) {
     passed++;
     commands++;
     all++;
+    if (!handle) handle = handle_of(event);
+    Member *const from = member(command.queue);  // null: it is gone by now
+    if (from) from->passed++;
+    if (from && is_joint()) {
+        if (handle) makers[handle] = from->number;
+        const bool is_next = newest_queue == command.queue && (from->is_in_order || newest_holds);
+        if (!command.follows && !is_next && newest && event_status(newest) > 0) apart++;
+        newest_event = event;
+        newest_queue = command.queue;
+        newest_holds = command.holds;
+    }
     // an event of a transfer holds memory of the program, and waits in its destructor
     const bool is_plain = reinterpret_cast<PyObject *>(Py_TYPE(event)) == acs_cl::events.plain;
     if (is_plain) recent.add(event);
     last = is_plain && waits_first ? nb::borrow(event) : nb::object();
-    if (!handle) handle = handle_of(event);
     keep(newest, handle);
     if (--left > 0) return;
     left = behind;
     const bool waits = in_flight && event_status(in_flight) > 0;
     keep(in_flight, handle);
-    if (waits && now_s() > rests_until) close(this);
+    const bool are_apart = std::exchange(apart, 0) > most_apart;
+    if ((waits || are_apart) && now_s() > rests_until) close(this);
 }
 
 bool wait_until_idle(Bypass *bypass) {
@@ -78,10 +103,10 @@ bool wait_until_idle(Bypass *bypass) {
     return has_ended;
 }
 
-Bypass::Bypass(nb::handle of, std::uintptr_t pointer, int commands_behind)
-    : queue(of.ptr()), native(reinterpret_cast<void *>(pointer)),
+Bypass::Bypass(std::uintptr_t pointer, int commands_behind, int apart)
+    : native(reinterpret_cast<void *>(pointer)),
       lock(nb::steal(PyObject_CallNoArgs(reinterpret_cast<PyObject *>(lock_type())))), left(commands_behind),
-      behind(commands_behind), waits_first(is_of_own_processor(native)) {
+      behind(commands_behind), most_apart(apart), waits_first(is_of_own_processor(native)) {
     if (!lock.is_valid()) throw nb::python_error();
 }
 
@@ -116,8 +141,40 @@ void add_bypass(nb::module_ &module) {
         .def_ro("many", &Sample::many)
         .def_ro("steps", &Sample::steps)
         .def_prop_ro("overlap", &Sample::overlap);
+    using Taken = std::tuple<nb::handle, std::uint32_t, bool>;
     nb::class_<Bypass>(module, "Bypass")
-        .def(nb::init<nb::handle, std::uintptr_t, int>(), "queue"_a, "pointer"_a, "behind"_a)
+        .def(nb::init<std::uintptr_t, int, int>(), "pointer"_a, "behind"_a, "most_apart"_a)
+        .def("go_to", [](Bypass &self, std::uintptr_t pointer, const std::vector<Taken> &members) {
+            self.native = reinterpret_cast<void *>(pointer);
+            self.stand_in.reset();
+            self.thread = 0;
+            self.members.clear();
+            for (const auto &[queue, number, is_in_order] : members)
+                self.members.push_back({queue.ptr(), number, is_in_order});
+        }, "pointer"_a, "members"_a)
+        .def("join_in", [](Bypass &self, nb::object stand_in) {
+            self.joint = self.native;
+            self.stand_in = std::move(stand_in);
+            self.thread = PyThread_get_thread_ident();
+        }, "stand_in"_a)
+        .def("leave", &Bypass::leave, "number"_a)
+        .def("takes", [](Bypass &self, nb::handle queue) { return self.member(queue.ptr()) != nullptr; }, "queue"_a)
+        .def("shares", [](const Bypass &self) {
+            std::vector<std::uint32_t> numbers;
+            for (const Member &one : self.members)
+                if (one.passed) numbers.push_back(one.number);
+            return numbers;
+        })
+        .def("maker", [](const Bypass &self, std::uintptr_t event) {
+            const auto found = self.makers.find(reinterpret_cast<void *>(event));
+            return found == self.makers.end() ? 0u : found->second;
+        }, "event"_a)
+        .def("is_under_way", [](const Bypass &self, std::uintptr_t event) {
+            return self.is_under_way(reinterpret_cast<void *>(event));
+        }, "event"_a)
+        .def_rw("most_apart", &Bypass::most_apart)
+        .def_prop_ro("is_joint", &Bypass::is_joint)
+        .def_prop_ro("takes_this_thread", &Bypass::takes_this_thread)
         .def_prop_rw("takes_more", [](const Bypass &self) { return is_open(&self); }, &Bypass::open)
         .def_prop_rw("sample", [](const Bypass &self) { return self.sample.owner_or_none(); },
                      [](Bypass &self, nb::object sample) { self.sample = std::move(sample); })

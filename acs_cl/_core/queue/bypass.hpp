@@ -1,5 +1,5 @@
-// The bypass of an `acs.Queue`: its commands go unchanged to the driver's own queue, and the runtime sees them
-// as one launch. Commands are replacements of PyOpenCL's functions (commands.cpp).
+// The bypass of the queues of a runtime: their commands go unchanged to one queue of the driver in order, and the
+// runtime sees them as one launch. Commands are replacements of PyOpenCL's functions (commands.cpp).
 //
 // A call that is unusual, for any reason, goes on to Python (acs_cl/queue/patch.py), which knows every case and
 // every error. Nothing has changed by then.
@@ -9,7 +9,9 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <unordered_map>
 #include <utility>
+#include <vector>
 
 #include "driver/kernel.hpp"
 #include "python/clock.hpp"
@@ -81,16 +83,39 @@ private:
     std::uint32_t wanted_ = 0;
 };
 
-// The state of a queue's bypass. It is found by the queue object, which lives as long as commands may bypass the
-// runtime.
+// A queue of the program whose commands a bypass takes.
+struct Member {
+    PyObject *queue;  // borrowed: it leaves before it is gone
+    std::uint32_t number;  // in the launch table
+    bool is_in_order;
+    long long passed = 0;  // its commands since the bypass began
+};
+
+// A command on its way past the runtime.
+struct Passing {
+    struct Bypass *bypass;
+    PyObject *queue;       // of the program
+    bool follows = false;  // it would follow the newest command on queues of the program's own, too
+    bool holds = false;    // and all after it on its queue would follow it
+};
+
+// The state of the bypass of a runtime's queues. It is found by the queue of a command.
+//
+// In a *joint* bypass the commands of several queues, or of one without order, go to one queue that the library made.
+// That has more order than the program asked for. So the program must not see what it could tell: a command that
+// waits for something of others would hold commands that do not. And `apart` counts what it could feel.
 struct Bypass : Single {
-    // `commands_behind`: how far back the command is that should have ended.
-    Bypass(nb::handle of, std::uintptr_t pointer, int commands_behind);
+    // `commands_behind`: how far back the command is that should have ended. `apart`: see `most_apart`.
+    Bypass(std::uintptr_t pointer, int commands_behind, int apart);
     ~Bypass();
 
-    PyObject *queue;          // borrowed: the queue has this
-    PyObject *own = nullptr;  // borrowed: this, once it was open
+    std::vector<Member> members;  // queues whose commands it takes
+    PyObject *own = nullptr;      // borrowed: this, once it was open
     void *native;
+    nb::object stand_in;           // PyOpenCL's queue for `native` in a joint bypass, else null
+    void *joint = nullptr;         // the driver's queue of all joint bypasses, once there is one
+    unsigned long thread = 0;      // the only one whose commands it takes. 0: any
+    std::unordered_map<void *, std::uint32_t> makers;  // {event of `joint`: the member whose command it is of}
     nb::object lock;
     nb::object last;                        // the event of the last command, or null
     RecentEvents recent;
@@ -98,7 +123,10 @@ struct Bypass : Single {
     // The driver's events of some commands ago and of the last one, or null. PyOpenCL's may hold memory of the program.
     void *in_flight = nullptr, *newest = nullptr;
     long long passed = 0;
+    PyObject *newest_event = nullptr, *newest_queue = nullptr;  // borrowed, to be compared with only
+    bool newest_holds = false;
     int left, behind;
+    int apart = 0, most_apart;  // of `behind` commands, those that would not have followed the newest in flight
     int wanted = 0, satisfied = 0;  // launches of a sample; launches until the next one begins
     double began = 0;               // when this one did
     double rests_until = 0;
@@ -117,7 +145,31 @@ struct Bypass : Single {
     bool ends_stretch() const { return commands >= least_commands; }
 
     // Counts a command in bypass. If the one some commands ago has not ended, work is waiting.
-    void count(PyObject *event, void *handle);
+    void count(const Passing &command, PyObject *event, void *handle);
+
+    Member *member(PyObject *queue) {
+        for (Member &one : members)
+            if (one.queue == queue) return &one;
+        return nullptr;
+    }
+    bool is_joint() const { return stand_in.is_valid(); }
+    bool takes_this_thread() const { return !thread || thread == PyThread_get_thread_ident(); }
+
+    // Takes no more commands of a queue.
+    void leave(std::uint32_t number);
+
+    // Whether an event of the driver is of a command in a joint bypass, now or before.
+    bool is_joint_event(void *event) const;
+
+    // Whether that command is under way. If its bypass has ended, all launches follow it: one that touches all memory
+    // stands for it.
+    bool is_under_way(void *event) const { return event && event_status(event) > 0 && is_joint_event(event); }
+    // Whether an event of the driver is complete, or comes before the next command of this joint bypass. A command that
+    // waits for any other would hold those that do not.
+    bool has_passed(void *event) const {
+        const std::int32_t status = event ? event_status(event) : -1;
+        return status == EVENT_COMPLETE || (status > 0 && is_joint_event(event));
+    }
 
     static void keep(void *&place, void *event) {
         if (event) driver.retain_event(event);
@@ -129,6 +181,9 @@ struct Bypass : Single {
         keep(in_flight, nullptr);
         keep(newest, nullptr);
         last.reset();
+        newest_event = newest_queue = nullptr;
+        newest_holds = false;
+        apart = 0;
         all++;
         idle_at = -1;
     }
@@ -144,14 +199,14 @@ struct Bypass : Single {
     }
 };
 
-// Tells Python of a stretch, after the host has waited for a read. Returns false with an error.
-bool waited(Bypass *bypass);
+// Tells Python of a stretch, after the host has waited for a read on a queue. Returns false with an error.
+bool waited(const Passing &command);
 
 // Waits until nothing is in flight on the driver's queue. Signals can end the wait. Returns false if an error is
 // set, or the driver refuses.
 bool wait_until_idle(Bypass *bypass);
 
-// Returns the open bypass of a queue, or null.
+// Returns the open bypass that takes commands of a queue from this thread, or null.
 Bypass *bypass_of(PyObject *queue);
 
 void add_bypass(nb::module_ &module);

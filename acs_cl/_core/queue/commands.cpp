@@ -82,23 +82,26 @@ struct Arguments : Single {
 
 enum class Waits { FOR_NOTHING, AS_GIVEN, FOR_SOME, UNCLEAR };
 
-// Whether an event is of a command that comes before the next one anyway: a tracked command of this queue, or one in
-// bypass not long ago.
-bool is_before(const Bypass *bypass, PyObject *event) {
-    if (reinterpret_cast<PyObject *>(Py_TYPE(event)) == events.own) return *events.slot(event, QUEUE) == bypass->queue;
-    return bypass->recent.has(event);
+// Whether an event is of a command that comes before the next one anyway: a tracked command of a queue in bypass, or
+// one in bypass not long ago.
+bool is_before(Bypass *bypass, PyObject *event) {
+    if (reinterpret_cast<PyObject *>(Py_TYPE(event)) == events.own) return bypass->member(*events.slot(event, QUEUE));
+    if (bypass->recent.has(event)) return true;
+    return bypass->is_joint() && is_of_the_driver(event) && bypass->has_passed(handle_of(event));
 }
 
 // Returns what remains of a wait list without events that come before anyway. `pyopencl.array` lists a dozen events
 // of each array, nearly all of them such. FOR_SOME: others are left.
-Waits look_at(Bypass *bypass, PyObject *wait_for) {
+Waits look_at(Passing &command, PyObject *wait_for) {
     if (is_empty(wait_for)) return Waits::FOR_NOTHING;
+    Bypass *const bypass = command.bypass;
     bypass->recent.note_use();
     bool some_are_before = false, some_are_left = false;
     const bool are_clear = all_events(wait_for, [&](PyObject *event) {
         const bool comes_before = is_before(bypass, event);
+        command.follows |= event == bypass->newest_event;
         (comes_before ? some_are_before : some_are_left) = true;
-        return comes_before || is_of_the_driver(event);
+        return comes_before || (is_of_the_driver(event) && !bypass->is_joint());
     });
     if (!are_clear) return Waits::UNCLEAR;
     if (!some_are_left) return Waits::FOR_NOTHING;
@@ -106,7 +109,7 @@ Waits look_at(Bypass *bypass, PyObject *wait_for) {
 }
 
 // Replaces the argument at `at` by what remains of it. Returns false without memory.
-bool take_wait_list(const Bypass *bypass, Waits what, Arguments &args, Py_ssize_t at) {
+bool take_wait_list(Bypass *bypass, Waits what, Arguments &args, Py_ssize_t at) {
     if (what == Waits::AS_GIVEN) return true;
     if (what == Waits::FOR_NOTHING) return args.change(at, nullptr, Py_None);
     args.list = nb::steal(PyList_New(0));
@@ -120,21 +123,21 @@ bool take_wait_list(const Bypass *bypass, Waits what, Arguments &args, Py_ssize_
 // Enqueues a kernel whose arguments were noted, as PyOpenCL would. Null, without an error: it is unusual, or the
 // driver refuses it. PyOpenCL then says why, or finds memory. The GIL is held from the check of the bypass to the
 // driver's call, so nobody comes between.
-PyObject *pass_kernel(Bypass *bypass, PyObject *const *args) {
+PyObject *pass_kernel(const Passing &command, PyObject *const *args) {
     if (args[4] != Py_None || args[6] != Py_False || args[7] != Py_False) return nullptr;
     const KernelArguments *given = arguments_of(args[1]);
     if (!given || !given->handle) return nullptr;
     Sizes sizes;
     if (!take_sizes(args[2], args[3], sizes)) return nullptr;
     void *handle = nullptr;
-    if (driver.enqueue(bypass->native, given->handle, std::uint32_t(sizes[0]), nullptr, &sizes[1],
+    if (driver.enqueue(command.bypass->native, given->handle, std::uint32_t(sizes[0]), nullptr, &sizes[1],
                        sizes[4] ? &sizes[5] : nullptr, 0, nullptr, &handle))
         return nullptr;
     PyObject *number = PyLong_FromVoidPtr(handle);
     PyObject *turns[] = {number, Py_False};  // its reference goes to the event
     PyObject *event = number ? PyObject_Vectorcall(events.of_handle, turns, 2, nullptr) : nullptr;
     Py_XDECREF(number);
-    if (event) bypass->count(event, handle);
+    if (event) command.bypass->count(command, event, handle);
     return event;
 }
 
@@ -161,31 +164,34 @@ bool wait_here(PyObject *event, PyObject *memory = Py_None) {
 
 }  // namespace
 
-bool waited(Bypass *bypass) {
-    if (!bypass->ends_stretch()) return true;
-    const Due due{nb::borrow(bypass->queue), 0, false, true};
+bool waited(const Passing &command) {
+    if (!command.bypass->ends_stretch()) return true;
+    const Due due{nb::borrow(command.queue), 0, false, true};
     return queue_sees_to(due);
 }
 
 namespace {
 
 // Takes the lock of a bypass, while it is open. Returns false if it is not open, or with an error.
-bool take_open(Bypass *bypass) {
+bool take_open(const Passing &command) {
+    Bypass *const bypass = command.bypass;
     auto *lock = reinterpret_cast<Lock *>(bypass->lock.ptr());
     // the first one makes no system call
-    if (bypass_of(bypass->queue) != bypass || !(lock->try_take() || lock->take())) return false;
-    if (bypass_of(bypass->queue) == bypass) return true;
+    if (bypass_of(command.queue) != bypass || !(lock->try_take() || lock->take())) return false;
+    if (bypass_of(command.queue) == bypass) return true;
     lock->give_back();
     return false;
 }
 
 // Calls PyOpenCL's function while a bypass is open. `turn`: how many commands there were then. Null without an error: it
 // is not open.
-PyObject *enqueue(const Command *self, Bypass *bypass, const Arguments &args, long long &turn) {
-    if (!take_open(bypass)) return nullptr;
+PyObject *enqueue(const Command *self, const Passing &command, Arguments &args, long long &turn) {
+    if (!take_open(command)) return nullptr;
+    Bypass *const bypass = command.bypass;
     const Taken taken(reinterpret_cast<Lock *>(bypass->lock.ptr()));
+    if (bypass->is_joint() && !args.change(self->queue_at, nullptr, bypass->stand_in.ptr())) return nullptr;
     PyObject *returned = PyObject_Vectorcall(self->original, args.args, std::size_t(args.positional), args.keywords);
-    if (returned) bypass->count(event_in(returned), nullptr);
+    if (returned) bypass->count(command, event_in(returned), nullptr);
     turn = bypass->all;
     return returned;
 }
@@ -215,8 +221,8 @@ struct ShortRead : Single {
     }
 
     // Returns false if it is not short, or there is no such memory. Nothing has changed then.
-    bool begin(const Command *self, const Bypass *bypass, Arguments &args) {
-        Tracker *tracker = bypass->waits_first && self->tracked == READ ? tracker_of(bypass->queue) : nullptr;
+    bool begin(const Command *self, const Passing &command, Arguments &args) {
+        Tracker *tracker = command.bypass->waits_first && self->tracked == READ ? tracker_of(command.queue) : nullptr;
         const Py_ssize_t at = tracker ? args.find(HOST_AT, PyTuple_GET_ITEM(self->parameters, HOST_AT)) : -1;
         if (at < 0) return false;
         keeper = nb::borrow(tracker->queues_object);
@@ -252,34 +258,41 @@ struct ShortRead : Single {
 // Returns PyOpenCL's result of a blocking command. Null with an error, also if a signal's handler raised. The
 // driver's own blocking call is quickest, but no signal ends it. So it is made when nothing is in flight, after a
 // wait for that if needed. On a CPU a wait costs more than it saves. `wait_for`: events of the driver, or null.
-PyObject *pass_blocking(Command *self, Bypass *bypass, Arguments &args, Py_ssize_t blocks_at,
+PyObject *pass_blocking(Command *self, const Passing &command, Arguments &args, Py_ssize_t blocks_at,
                         PyObject *wait_for) {
+    Bypass *const bypass = command.bypass;
     ShortRead read;
     const bool have_come = !wait_for || all_events(wait_for, has_come);
-    const bool lands = !bypass->is_idle() && have_come && read.begin(self, bypass, args);
+    const bool lands = !bypass->is_idle() && have_come && read.begin(self, command, args);
     const bool stays = !lands && (bypass->is_idle() || (bypass->waits_first && wait_until_idle(bypass))) && have_come;
     if (PyErr_Occurred()) return nullptr;
     if (!stays && !args.change(blocks_at, is_blocking_name, Py_False)) return nullptr;
     long long turn;
-    PyObject *event = enqueue(self, bypass, args, turn);  // other commands came meanwhile if it is not open
+    void *const native = bypass->native;
+    PyObject *event = enqueue(self, command, args, turn);  // other commands came meanwhile if it is not open
     if (event && !stays) {
-        driver.flush(bypass->native);
+        driver.flush(native);
         if (!(lands ? read.wait(event) : wait_here(event_in(event)))) Py_CLEAR(event);
     }
     if (event) bypass->idle_since(turn);
-    if (event && self->tracked == READ && !waited(bypass)) Py_CLEAR(event);
+    if (event && self->tracked == READ && !waited(command)) Py_CLEAR(event);
     return event;
 }
 
 // Lets PyOpenCL make any command in bypass. Returns false if that is not possible here.
-bool pass(Command *self, Bypass *bypass, Arguments &args, PyObject *&event) {
+bool pass(Command *self, Passing &command, Arguments &args, PyObject *&event) {
+    Bypass *const bypass = command.bypass;
     Py_ssize_t at = self->waits_at < 0 ? -1 : args.find(self->waits_at, wait_for_name);
     Waits what = Waits::FOR_NOTHING;
     PyObject *wait_for = nullptr;
     if (at >= 0) {
-        what = look_at(bypass, args.args[at]);
+        what = look_at(command, args.args[at]);
         if (what == Waits::UNCLEAR || !take_wait_list(bypass, what, args, at)) return false;
         if (what != Waits::FOR_NOTHING) wait_for = args.args[at];
+    }
+    if (self->tracked == MARKER || self->tracked == BARRIER) {
+        command.follows = true;  // it is no work that others could run beside
+        command.holds = self->tracked == BARRIER;
     }
     const nb::object lives = nb::borrow(bypass->own);
     if (self->blocks_at >= 0) {
@@ -288,26 +301,26 @@ bool pass(Command *self, Bypass *bypass, Arguments &args, PyObject *&event) {
         const int blocks = PyObject_IsTrue(given);
         if (blocks < 0) return event = nullptr, true;
         if (blocks) {
-            event = pass_blocking(self, bypass, args, at, wait_for);
+            event = pass_blocking(self, command, args, at, wait_for);
             return event || PyErr_Occurred();
         }
     }
     long long turn;
-    event = enqueue(self, bypass, args, turn);
+    event = enqueue(self, command, args, turn);
     return event || PyErr_Occurred();
 }
 
 // Lets PyOpenCL map memory in bypass. The program unmaps it by a command of the queue, since the bypass may have ended by
 // then. Returns false if that is not possible here.
-bool pass_map(Command *self, Bypass *bypass, Arguments &args, PyObject *&result) {
+bool pass_map(Command *self, Passing &command, Arguments &args, PyObject *&result) {
     const int place = FORMS[self->tracked].written;
     const Py_ssize_t at = args.find(place, PyTuple_GET_ITEM(self->parameters, place));
-    Tracker *tracker = at < 0 ? nullptr : tracker_of(bypass->queue);
+    Tracker *tracker = at < 0 ? nullptr : tracker_of(command.queue);
     const nb::object memory = tracker ? known_memory(tracker, args.args[at]) : nb::object();
     if (!memory.is_valid()) return false;
-    const nb::object queue = nb::borrow(bypass->queue);
+    const nb::object queue = nb::borrow(command.queue);
     PyObject *returned = nullptr;
-    if (!pass(self, bypass, args, returned)) return false;
+    if (!pass(self, command, args, returned)) return false;
     result = nullptr;
     if (!returned) return true;
     const nb::object all = nb::steal(returned);
@@ -396,24 +409,65 @@ PyObject *command_call(PyObject *object, PyObject *const *args, std::size_t flag
     Bypass *bypass = many > self->queue_at ? bypass_of(args[self->queue_at]) : nullptr;
     Tracker *tracker =
         !bypass && self->tracked && many > self->queue_at ? tracker_of(args[self->queue_at]) : nullptr;
+    Passing command{bypass, bypass ? args[self->queue_at] : nullptr};
     Placed placed;
     if ((tracker || (bypass && self->tracked == KERNEL)) && placed.place(self, args, many, keywords)) {
         PyObject *event = nullptr;
         if (tracker) event = track(tracker, self->tracked, self->original, placed.args, self->parameters);
-        else if (look_at(bypass, placed.args[5]) == Waits::FOR_NOTHING)
-            event = pass_kernel(bypass, placed.args);
+        else if (look_at(command, placed.args[5]) == Waits::FOR_NOTHING)
+            event = pass_kernel(command, placed.args);
         if (event || PyErr_Occurred()) return event;
     }
     if (bypass) {
         PyObject *event = nullptr;
         Arguments given(args, many, keywords);
         const bool is_left = self->tracked == KERNEL && is_empty(self, given);
-        if (is_map(self->tracked) ? pass_map(self, bypass, given, event) : !is_left && pass(self, bypass, given, event))
+        if (is_map(self->tracked) ? pass_map(self, command, given, event) : !is_left && pass(self, command, given, event))
             return event;
     } else if (is_elsewhere(self, args, many, keywords)) {
         return PyObject_Vectorcall(self->original, args, std::size_t(many), keywords);
     }
     return PyObject_Vectorcall(self->otherwise, args, std::size_t(many), keywords);
+}
+
+// The method of our queues that flushes: in bypass it is the driver's function alone. Otherwise it is Python's.
+struct Flush {
+    PyObject_HEAD
+    vectorcallfunc call;
+    PyObject *otherwise, *name, *doc;
+
+    auto objects() { return std::array{&otherwise, &name, &doc}; }
+    void end() {}
+};
+PyTypeObject *flush_type;
+
+PyObject *flush_call(PyObject *object, PyObject *const *args, std::size_t flags, PyObject *keywords) {
+    const Py_ssize_t many = PyVectorcall_NARGS(flags);
+    Bypass *bypass = many == 1 && !keywords ? bypass_of(args[0]) : nullptr;
+    if (bypass && !driver.flush(bypass->native)) Py_RETURN_NONE;
+    return PyObject_Vectorcall(reinterpret_cast<Flush *>(object)->otherwise, args, std::size_t(many), keywords);
+}
+
+PyObject *flush_bind(PyObject *self, PyObject *object, PyObject *) {
+    return object && object != Py_None ? PyMethod_New(self, object) : Py_NewRef(self);
+}
+
+PyMemberDef flush_members[] = {{"__vectorcalloffset__", T_PYSSIZET, offsetof(Flush, call), READONLY, nullptr},
+                               {"__name__", T_OBJECT, offsetof(Flush, name), READONLY, nullptr},
+                               {"__doc__", T_OBJECT, offsetof(Flush, doc), READONLY, nullptr},
+                               {nullptr, 0, 0, 0, nullptr}};
+
+// Returns the method of queues that flushes, from Python's.
+nb::object flush_by(nb::object otherwise) {
+    nb::object made = nb::steal(flush_type->tp_alloc(flush_type, 0));
+    if (!made.is_valid()) throw nb::python_error();
+    auto *self = reinterpret_cast<Flush *>(made.ptr());
+    self->call = flush_call;
+    self->name = PyObject_GetAttrString(otherwise.ptr(), "__name__");
+    self->doc = PyObject_GetAttrString(otherwise.ptr(), "__doc__");
+    self->otherwise = otherwise.release().ptr();
+    if (PyErr_Occurred()) throw PythonError();
+    return made;
 }
 
 PyObject *command_new(PyTypeObject *type, PyObject *args, PyObject *keywords) {
@@ -477,6 +531,10 @@ void add_commands(nb::module_ &module) {
     module.attr("Command") = nb::steal(
         new_type<Command>("acs_cl._core.Command", CALLED,
                           {{Py_tp_new, slot(command_new)}, {Py_tp_members, command_members}}));
+    flush_type = reinterpret_cast<PyTypeObject *>(
+        new_type<Flush>("acs_cl._core.Flush", CALLED | Py_TPFLAGS_METHOD_DESCRIPTOR,
+                        {{Py_tp_descr_get, slot(flush_bind)}, {Py_tp_members, flush_members}}));
+    module.def("flush_by", flush_by, "otherwise"_a);
     module.def("use_events", use_events, "events"_a);
     module.def("use_queues", [](nb::type_object type, nb::dict counts) {
         Py_XSETREF(queue_type, reinterpret_cast<PyTypeObject *>(type.release().ptr()));

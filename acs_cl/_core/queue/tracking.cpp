@@ -62,7 +62,8 @@ bool take_upstream(Tracker *self, PyObject *wait_for, Upstream &to) {
     if (wait_for == Py_None) return true;
     const bool are_taken = all_events(wait_for, [&](PyObject *event) {
         if (reinterpret_cast<PyObject *>(Py_TYPE(event)) == events.own) return take_event(self, event, to);
-        return is_of_the_driver(event) && has_come(event);
+        return is_of_the_driver(event) &&
+               (has_come(event) || (self->bypass && self->bypass->is_under_way(handle_of(event))));
     });
     if (!are_taken) return false;
     std::sort(to.begin(), to.end());
