@@ -24,6 +24,8 @@ from fuzz.threads import in_threads
 import acs_cl as acs
 from acs_cl import testing
 from acs_cl.queue import bypass
+from acs_cl.queue.members import Members
+from acs_cl.testing.changing import changed
 from tests.test_queue import COMPLETE, ROUNDS, N, buffer, edges, kernels_of, values_of
 
 OUT_OF_ORDER = cl.command_queue_properties.OUT_OF_ORDER_EXEC_MODE_ENABLE
@@ -279,6 +281,18 @@ def test_the_only_queue_in_order_keeps_its_own_driver_queue(
     assert testing.is_bypassing(queue)
     assert queue.bypass is not None
     assert not queue.bypass.is_joint
+
+
+def test_where_the_driver_makes_no_more_queues_commands_stay_tracked(
+    context: cl.Context, stays: None
+) -> None:
+    queues, kernels = [acs.Queue(context) for _ in range(2)], kernels_of(context)
+    a = buffer(queues[0], np.zeros(N))
+    with changed(Members, "_make", lambda _: False):
+        for turn in range(100):
+            kernels["add"](queues[turn % 2], (N,), None, a, np.int32(1))
+    assert bypasses(queues[0]) == 0
+    assert (values_of(queues[0], a) == 100).all()
 
 
 @pytest.mark.parametrize("kinds", [[0, 0], [OUT_OF_ORDER]], ids=["two", "without order"])

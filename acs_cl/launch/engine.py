@@ -51,18 +51,18 @@ POLL_EVERY = 32
 
 
 class OpenBypass(Protocol):
-    """Commands that a queue gave to the driver in bypass. They become one launch when another
+    """Commands that queues gave to the driver in bypass. They become one launch when another
     command comes."""
 
     takes_more: bool
-    """Whether the next commands of the queue may join them."""
+    """Whether the next commands of the queues may join them."""
 
     @property
     def passed(self) -> int:
         """Return how many commands there are."""
 
     def end(self, engine: Engine, by_own: bool) -> None:
-        """Make a launch of them. `by_own`: a command of the same queue ends them."""
+        """Make a launch of them. `by_own`: a command of the same queues ends them."""
 
 
 class Moves(Protocol):
@@ -285,8 +285,8 @@ class Engine(Books):
             self.progress.start()
 
     def end_bypasses(self, own: OpenBypass | None = None) -> None:
-        """Make launches of the commands in bypass. Called under the lock. `own`: of the queue whose
-        command ends them."""
+        """Make launches of the commands in bypass. Called under the lock. `own`: of the queues of
+        which one has a command that ends them."""
         while self.bypasses:
             self.bypasses[0].end(self, by_own=self.bypasses[0] is own)
             self._waited_behind = 0  # nobody heard of waits meanwhile

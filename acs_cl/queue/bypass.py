@@ -64,8 +64,8 @@ and a program that never overlaps may run for weeks."""
 
 GAINS = 32
 """Commands that make up for the begin and the end of a bypass. After fewer, the launches until the
-next bypass double. If a command of nobody's or of another thread ended it, the two could have
-overlapped. Then it takes `SATISFIED` commands to make up for that."""
+next bypass double. If other code ended it, the two could have overlapped: another thread, the
+runtime, or a queue that takes no part. Then it takes `SATISFIED` commands to make up for that."""
 
 MOST_DOUBLED = 8
 
@@ -201,7 +201,8 @@ class Bypass(Members):
         return min(SATISFIED, launches << min(self._in_vain, MOST_DOUBLED))
 
     def end(self, engine: Engine, by_own: bool) -> None:
-        """End the bypass, with the lock held. `by_own`: a command of a queue of it ends it."""
+        """End the bypass, with the lock held. `by_own`: a command of its queues and of its thread
+        ends it."""
         engine.bypasses.remove(self)
         engine.table.bypassing(-1)
         with self.lock:

@@ -1,6 +1,6 @@
 """Members: the queues of a runtime whose commands bypass it together.
 
-Some programs use several queues in turns, and each command waits for one on another queue. Some
+Some programs interleave several queues, and each command waits for one on another queue. Some
 have a queue without order, and each command waits for the one before. Their commands could not run
 at the same time, whichever queues they are on. So a runtime has one bypass for all its queues.
 
@@ -90,7 +90,8 @@ class Members(core.native.Bypass):
 
     def gather(self, first: Candidate) -> bool:
         """Take the commands of all members that can be taken, and choose the driver's queue. False:
-        not those of `first`, so that nothing has changed."""
+        those of `first` cannot be taken, or the driver makes no more queues. Nothing has changed
+        then."""
         living = self._living()
         taken = [
             (queue, number, one.is_in_order)
@@ -99,25 +100,29 @@ class Members(core.native.Bypass):
         ]
         if all(queue is not first for queue, _, _ in taken):
             return False
-        is_alone = len(living) == 1 and living[0][2].is_in_order
-        if is_alone:
+        if len(living) == 1 and living[0][2].is_in_order:
             pointer = living[0][2].pointer
             self.native = _cl.CommandQueue.from_int_ptr(pointer, True)
-        else:
-            self.native = self._shared or self._make()
-            pointer = self.native.int_ptr
-        self.go_to(pointer, taken)
-        if not is_alone:
-            self.join_in(self.native)
+            self.go_to(pointer, taken)
+            return True
+        if self._shared is None and not self._make():
+            return False
+        assert self._shared is not None, "it was made"
+        self.native = self._shared
+        self.go_to(self._shared.int_ptr, taken)
+        self.join_in(self._shared)
         return True
 
-    def _make(self) -> cl.CommandQueue:
-        """Make the driver's queue for joint bypasses."""
+    def _make(self) -> bool:
+        """Make the driver's queue for joint bypasses. False: the driver makes none."""
         times = cl.command_queue_properties.PROFILING_ENABLE
         more = (times,) if self._keeps_times else ()
-        self._shared = _cl.CommandQueue(*self._made_like, *more)
+        try:
+            self._shared = _cl.CommandQueue(*self._made_like, *more)
+        except cl.Error:
+            return False
         _joint[self._shared.int_ptr] = self
-        return self._shared
+        return True
 
     def command_queue_of(self, event: cl.Event) -> object:
         """Return the queue that the program gave the command of an event to. None: it is gone."""

@@ -398,8 +398,8 @@ class Queue(cl.CommandQueue):
             self._waited()
 
     def _begin_bypass(self, bypass: Bypass) -> None:
-        """Let the next commands bypass the runtime, if nobody else has work in flight that they may
-        overlap with. A command of nobody's, of another thread or of the runtime ends the bypass."""
+        """Let the next commands bypass the runtime, if there is no work in flight of anybody else
+        that they may overlap with."""
         with self._engine.lock:
             bypass.begin(self._engine, self, self._number)
 

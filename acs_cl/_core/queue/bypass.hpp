@@ -102,8 +102,8 @@ struct Passing {
 // The state of the bypass of a runtime's queues. It is found by the queue of a command.
 //
 // In a *joint* bypass the commands of several queues, or of one without order, go to one queue that the library made.
-// That has more order than the program asked for. So the program must not see what it could tell: a command that
-// waits for something of others would hold commands that do not. And `apart` counts what it could feel.
+// That has more order than the program asked for. So no command joins that waits for something of others: it would hold
+// commands that need not wait. And commands are counted that plain queues could run at the same time (`apart`).
 struct Bypass : Single {
     // `commands_behind`: how far back the command is that should have ended. `apart`: see `most_apart`.
     Bypass(std::uintptr_t pointer, int commands_behind, int apart);
