@@ -62,7 +62,7 @@ def test_without_pinned_memory_it_lands_elsewhere(
     def refuse(*args: Any, **words: Any) -> Any:
         raise cl.MemoryError("no pinned memory is left")
 
-    monkeypatch.setattr(driver, "wait_for_pinned", refuse)
+    monkeypatch.setattr(driver, "_map", refuse)
     rt.engine.backend.lanes.use_pinned()
     x = rt.zeros(64, np.uint32)
     add((64,), (64,), x, 1)
