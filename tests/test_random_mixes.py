@@ -17,4 +17,7 @@ def test_programs_that_mix_everything_give_what_numpy_gives(device: cl.Device) -
     """`random_mixes.py` runs many more, and cuts down what fails."""
     ways, first = Ways(device), SAMPLE % SAMPLES * EACH
     for seed in range(first, first + EACH):
-        assert ways.one(seed).total() == sum(map(len, program(seed).threads))
+        drawn, done = program(seed), ways.one(seed).total()
+        planned = sum(map(len, drawn.threads))
+        # one that closes its runtime in the middle does little behind that
+        assert done == planned if drawn.closes < 0 else drawn.closes <= done <= planned
