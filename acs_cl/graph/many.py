@@ -32,6 +32,8 @@ Column: TypeAlias = tuple[Any, bool]
 
 
 _NOT_ASKED = Access((), ())
+_ONE = frozenset({Array, float, int, NoneType})
+"""Types of most arguments that are one value for all launches, which are told quickest."""
 
 
 class ManyHandle(SeveralHandle):
@@ -97,17 +99,8 @@ def launch_many(
 
 def _is_each(value: object) -> bool:
     """Tell whether an argument has a value for each launch."""
-    kind = type(value)
-    if kind is list:
-        return True
-    return kind not in _ONE and _is_sequence(value)
-
-
-_ONE = frozenset({Array, float, int, NoneType})
-"""Most arguments are of these types."""
-
-
-def _is_sequence(value: object) -> bool:
+    if type(value) in _ONE:
+        return False
     return isinstance(value, (list, tuple, range)) or (
         isinstance(value, np.ndarray) and value.ndim > 0
     )

@@ -472,6 +472,7 @@ class Engine(Books):
     ) -> bool:
         """Wait until everything launched or given to the driver so far has ended: `waits.drain`."""
         is_plain = until is None and not (gives_up or self.bypasses or self.leave_measure)
+        # mostly few launches are in flight, and the core alone can wait for the newest of them
         if is_plain and (self.rests or waits.has_waited_for_newest(self)):
             self.waited()
             return True

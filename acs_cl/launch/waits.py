@@ -84,7 +84,7 @@ def _has_waited(books: Books, number: int) -> bool:
 
 def has_waited_for_newest(books: Books) -> bool:
     """Have the core wait for the newest launch, if few are in flight. Called without the lock. It
-    is ahead of a wait for all, which has little left to do then. Return whether it has nothing."""
+    is ahead of a wait for all. Return whether that has nothing left to do."""
     table = books.table
     if 0 < len(table) <= FEW and not books.lock.is_owned() and not on_host_task():
         return _has_waited(books, table.number) and not table

@@ -441,8 +441,9 @@ class _Converter:
             size, types = canonical.element_type.get_size(), [canonical.element_type] * many
             node.fields = tuple(size * at for at in range(many))
         elif node.shape == RECORD:
-            offsets = tuple(map(self._offset, canonical.get_fields()))
-            types = [field.type for field in canonical.get_fields()]
+            fields = list(canonical.get_fields())
+            offsets = tuple(map(self._offset, fields))
+            types = [field.type for field in fields]
             node.fields = () if min(offsets, default=-1) < 0 else offsets
         if not all(self._is_whole(*one) for one in zip(below, types, strict=False)):
             node.fields = ()
