@@ -21,6 +21,7 @@ from random_c.meaning import (
     Place,
     Run,
     Undefined,
+    Vector,
     arithmetic,
     common,
     fit,
@@ -84,6 +85,8 @@ class L(NamedTuple):
     align: int = 0
     own: bool = False
     """Whether it has no address in global memory of its own: a component, or private."""
+    vector: Vector | None = None
+    """Of a component: the vector that is touched with it."""
 
 
 class Member(NamedTuple):
@@ -458,10 +461,10 @@ class Expressions:
 
     def loaded(self, place: L) -> E:
         parts, where, element = in_any_order(place.runs, place.acts), place.where, place.element
-        align = place.align
+        align, vector = place.align, place.vector
 
         def run(item: Item) -> int:
-            return item.load(where(item, parts(item)), element, align)
+            return item.load(where(item, parts(item)), element, align, vector)
 
         if element in FORMS:
             return E(f"((int){place.c})", lambda item: wrap(INT, run(item)), INT, place.acts)
@@ -470,6 +473,7 @@ class Expressions:
     def stored(self, place: L, depth: int) -> E:
         """An assignment to memory, simple or compound, or a step."""
         chance, element, where, align = self.chance, place.element, place.where, place.align
+        vector = place.vector
         is_float = element in FORMS
         kind = KINDS.get(element, INT)
         wide = promoted(kind)
@@ -479,9 +483,9 @@ class Expressions:
 
             def step(item: Item, values: list[Any]) -> int:
                 at = where(item, values)
-                old = item.load(at, element, align)
+                old = item.load(at, element, align, vector)
                 new = wrap(kind, arithmetic(sign, wide, old, 1))
-                item.store(at, element, new, align)
+                item.store(at, element, new, align, vector)
                 return old if after else new
 
             c = f"{place.c}{sign * 2}" if after else f"{sign * 2}{place.c}"
@@ -501,9 +505,9 @@ class Expressions:
             at, old = where(item, values), 0
             if sign:
                 item.is_whole(at, element)
-                old = item.load(at, element, align)
+                old = item.load(at, element, align, vector)
             new = wrap(kind, of(old, values[count]))
-            item.store(at, element, new, align)
+            item.store(at, element, new, align, vector)
             return new
 
         runs = [*place.runs, value.run]
@@ -785,4 +789,5 @@ class Expressions:
         size = BYTES[element]
         member, whole = Member(f".{name}", size * j, element), size * count
         found = self.inner(q, f"{element}{count}", whole, member, depth, acts, whole)
-        return None if found is None else found._replace(own=True)
+        vector = Vector(member.at, whole)
+        return None if found is None else found._replace(own=True, vector=vector)

@@ -40,6 +40,13 @@ class View(NamedTuple):
     count: int
 
 
+class Vector(NamedTuple):
+    """The vector of a component: where in it the component is, and its bytes."""
+
+    at: int
+    size: int
+
+
 class Goto(Exception):  # noqa: N818  (a way, not a fault)
     """A jump to the end of the block of this name."""
 
@@ -157,13 +164,20 @@ class Item:
             log.add((view.base, where))
             touched.add(byte)
 
-    def load(self, place: Place, element: str, align: int = 0) -> int:
+    def _note_vector(self, place: Place, vector: Vector, writes: bool) -> None:
+        """A compiler may load a whole vector for one component, and store all to change one."""
+        view, at = self._bytes((place[0], place[1] - vector.at), vector.size, vector.size)
+        self._note(view, place[0], at, vector.size, writes)
+
+    def load(self, place: Place, element: str, align: int = 0, vector: Vector | None = None) -> int:
         """Return an element's value, of floats the whole part."""
         if isinstance(place[0], list):
             return self._load_own(place)
         size = BYTES[element]
         view, at = self._bytes(place, size, align or size)
         self._note(view, place[0], at, size, False)
+        if vector is not None:
+            self._note_vector(place, vector, False)
         raw = bytes(view.data[view.low + at : view.low + at + size])
         if element in FORMS:
             value = struct.unpack(FORMS[element], raw)[0]
@@ -172,7 +186,9 @@ class Item:
             return int(value)
         return int.from_bytes(raw, "little", signed=element[0] != "u")
 
-    def store(self, place: Place, element: str, value: int, align: int = 0) -> None:
+    def store(
+        self, place: Place, element: str, value: int, align: int = 0, vector: Vector | None = None
+    ) -> None:
         """Store a value that fits the element's type."""
         if isinstance(place[0], list):
             self._store_own(place, value)
@@ -180,6 +196,8 @@ class Item:
         size = BYTES[element]
         view, at = self._bytes(place, size, align or size)
         self._note(view, place[0], at, size, True)
+        if vector is not None:
+            self._note_vector(place, vector, True)
         if element in FORMS:
             if abs(value) > EXACT[element]:
                 raise Undefined("a large number")
