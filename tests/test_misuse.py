@@ -366,6 +366,26 @@ BAD_CALLS: dict[str, tuple[Bad, str]] = {
         lambda rt, p, x, y: rt.array(np.zeros(4, ">f4")),
         r"dtype '>f4': a kernel would read its bytes in the wrong order",
     ),
+    "a dtype in the other order": (
+        lambda rt, p, x, y: rt.zeros(4, ">f4"),
+        r"dtype '>f4': .* in the wrong order; name 'f4', or convert the values first",
+    ),
+    "integers that no dtype holds": (
+        lambda rt, p, x, y: rt.array([1 << 63, -1]),  # NumPy makes floats of them
+        r"integers from -1 to 9223372036854775808 do not fit int64; name a dtype: one of floats",
+    ),
+    "integers that one dtype holds": (
+        lambda rt, p, x, y: rt.array([1 << 63, 1]),
+        r"integers from 1 to 9223372036854775808 do not fit int64; name a dtype: 'u8'",
+    ),
+    "an integer that no dtype holds": (
+        lambda rt, p, x, y: rt.array([[1 << 70]]),
+        rf"integers from {1 << 70} to {1 << 70} do not fit int64",
+    ),
+    "a program of PyOpenCL's to build": (
+        lambda rt, p, x, y: rt.build(cl.Program(rt.context, "kernel void f() {}")),  # type: ignore[arg-type]
+        r"build takes OpenCL C as text, or a path; got Program; rt\.launch takes its kernels",
+    ),
     "rows of several lengths": (
         lambda rt, p, x, y: rt.array([[1, 2], [3]]),
         r"no values for an array: list .*",
@@ -1004,6 +1024,18 @@ def test_numbers_of_numpy_keep_their_type_wherever_they_are(device: cl.Device) -
             array = rt.array(values)
             assert array.dtype == np.dtype(dtype), values
             np.testing.assert_array_equal(array.get(), np.asarray(values, dtype))
+
+
+def test_integers_of_python_beyond_int64_stay_integers_where_a_dtype_holds_them(
+    device: cl.Device,
+) -> None:
+    values = [[2**64 - 1, 1], [2**63, 0]]  # NumPy makes floats of these
+    with acs.Runtime(device) as rt:
+        x = rt.array(values, "u8")
+        assert x.get().tolist() == values
+        x.set(values[::-1])
+        assert x.get().tolist() == values[::-1]
+        assert rt.array([2.0**63, -1]).dtype == np.float32
 
 
 def test_arrays_are_keys_and_are_found_where_nothing_is_compared(setting: Any) -> None:

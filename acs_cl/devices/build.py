@@ -169,7 +169,10 @@ def _build_log(program: _cl._Program, device: cl.Device) -> str:
 def read_source(source: str | Path) -> str:
     """Return source text as it is, or of a path (a `Path`, or a line that ends in .cl)."""
     if not isinstance(source, (str, Path)):
-        raise UsageError(f"build takes OpenCL C as text, or a path; got {type(source).__name__}")
+        hint = "; rt.launch takes its kernels" if isinstance(source, cl.Program) else ""
+        raise UsageError(
+            f"build takes OpenCL C as text, or a path; got {type(source).__name__}{hint}"
+        )
     if isinstance(source, Path) or ("\n" not in source and source.endswith(".cl")):
         try:
             source = Path(source).read_text(encoding="utf-8")

@@ -74,10 +74,27 @@ def new_values(source: object, dtype: DType | None) -> HostArray:
     if dtype is None:
         host = values_of(source)
         is_plain = host.dtype == np.float64 and _is_plain(source)
+        if host.dtype == object or (is_plain and host.max(initial=0) >= 2.0**63):
+            _refuse_wide_integers(source)
         return converted(host, np.dtype(np.float32)) if is_plain else host
     host = values_for(source, dtype)
     check(host, dtype)
     return converted(host, dtype)
+
+
+def _refuse_wide_integers(source: object) -> None:
+    """Refuse integers beyond int64, of which NumPy makes floats or objects."""
+    values = _integers(source)
+    if values:
+        least, most = min(values), max(values)
+        known = "'u8'" if least >= 0 and most < 1 << 64 else "one of floats, such as 'f8'"
+        raise UsageError(f"integers from {least} to {most} do not fit int64; name a dtype: {known}")
+
+
+def _integers(source: object) -> list[int]:
+    """Return the values if all are integers of Python, else none."""
+    values = list(np.asarray(source, dtype=object).flat)
+    return values if all(isinstance(one, int) for one in values) else []
 
 
 def values_for(source: object, dtype: DType) -> HostArray:
@@ -91,6 +108,10 @@ def values_for(source: object, dtype: DType) -> HostArray:
             raise UsageError(f"None is no value of dtype {dtype}; write a number{gap}")
         large = values_of(source, np.dtype(np.float64) if dtype.kind in "fc" else dtype)
         host = large if dtype.kind in "fc" else host
+    elif (
+        host.dtype == np.float64 and dtype.kind in "iu" and _is_plain(source) and _integers(source)
+    ):
+        return values_of(source, dtype)  # NumPy made floats of integers beyond int64
     return host
 
 

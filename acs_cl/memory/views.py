@@ -63,9 +63,10 @@ def normal_dtype(dtype: npt.DTypeLike) -> DType:
             f"dtype {result}: OpenCL C has no text; pass its bytes, as np.frombuffer(…, 'u1')"
         )
     if not result.isnative:
+        other = "" if result.names else f"name {result.str[1:]!r}, or "
         raise UsageError(
-            f"dtype {result.str!r}: a kernel would read its bytes in the wrong order; convert the "
-            "values first, with values.astype(values.dtype.newbyteorder('='))"
+            f"dtype {result.str!r}: a kernel would read its bytes in the wrong order; {other}"
+            "convert the values first, with values.astype(values.dtype.newbyteorder('='))"
         )
     return result
 
