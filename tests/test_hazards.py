@@ -326,6 +326,21 @@ def test_a_launch_that_outlives_many_is_waited_for(kind: type[Hazards], gap: int
 
 
 @on_both
+def test_readers_of_a_whole_do_not_pile_up_while_its_parts_are_written(
+    kind: type[Hazards],
+) -> None:
+    hazards, parts = kind(), [plain(1, 64 * part, 64) for part in range(8)]
+    steps = []
+    for step in range(3 * REMEMBERED // 9):  # nothing ends meanwhile
+        first = 9 * step + 1
+        edges = [hazards.enter(first + at, [], [part]) for at, part in enumerate(parts)]
+        edges.append(hazards.enter(first + 8, [plain(1, 0, 512)], []))
+        steps.append([sorted((first - up, kind) for up, kind in one.items()) for one in edges])
+    assert steps[1] == [[(1, WAR)]] * 8 + [[(-at, RAW) for at in range(7, -1, -1)]]
+    assert steps[1:] == [steps[1]] * (len(steps) - 1)
+
+
+@on_both
 def test_two_reads_are_never_ordered(kind: type[Hazards]) -> None:
     hazards = kind()
     for number in range(1, 50):

@@ -138,7 +138,15 @@ class Hazards:
     def _read(self, number: int, nodes: Iterable[_Node]) -> None:
         for node in nodes:
             node.readers[:] = [one for one in node.readers if one in self._ancestors]
+            while node.readers and self._follows(number, node.readers[-1]):
+                node.readers.pop()  # this one stands for it
             node.readers.append(number)
+
+    def _follows(self, number: int, other: int) -> bool:
+        """Tell whether a live launch is sure to follow another one. Marks of replays never do."""
+        if not 0 < other < number <= other + REMEMBERED:
+            return False
+        return bool(self._ancestors[number] >> (number - 1 - other) & 1)
 
     def _find(
         self, reads: Sequence[Span], writes: Sequence[Span]

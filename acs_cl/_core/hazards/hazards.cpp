@@ -514,13 +514,18 @@ inline void Hazards::wake(Nodes nodes) {
         if (node->near.is_asleep()) listed += node->wake();
 }
 
+// Where parts of a node are written between its readers, each reader follows all before that write, and stands for
+// them. Otherwise they would pile up for as long as they live, since nobody writes the node as a whole.
 inline void Hazards::read(Node &node, std::int64_t number) {
     Uses &readers = node.readers;
+    auto goes = [&](std::int64_t latest) { return !live_.has(latest) || live_.follows(number, latest); };
+    while (readers.size() > 1 && goes(readers.latest())) readers.drop_latest();
     if (readers.is_full()) {
         keep_live(readers);
         readers.make_room();
     }
-    readers.add(number, live_.has_recent(readers.latest()) | live_.has_others());
+    const std::int64_t latest = readers.latest();
+    readers.add(number, (live_.has_recent(latest) | live_.has_others()) & !live_.follows(number, latest));
 }
 
 void Hazards::write(Node &node, std::int64_t number) {

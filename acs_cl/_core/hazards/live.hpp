@@ -55,6 +55,14 @@ public:
         return reinterpret_cast<std::uint64_t *>(&ancestors_[std::size_t(number) & mask_]);
     }
 
+    // Whether one of the latest `REMEMBERED` launches is sure to follow another one that lives. Without a branch.
+    bool follows(std::int64_t number, std::int64_t other) const {
+        const std::uint64_t distance = std::uint64_t(number - 1 - other);
+        const std::uint64_t *words = ancestors_[std::size_t(number) & mask_].words;
+        const bool is_near = (distance < REMEMBERED) & (std::uint64_t(newest_ - number) < REMEMBERED);
+        return is_near & has_recent(other) & (words[distance / 64 % WORDS] >> distance % 64 & 1);
+    }
+
     // Adds a number that is not there yet: a replay record, or a launch after all others.
     void add(std::int64_t number) {
         size_++;

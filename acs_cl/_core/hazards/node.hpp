@@ -33,11 +33,12 @@ public:
     bool empty() const { return size_ == 1 && !*data_; }
     bool is_full() const { return size_ == room_; }
 
-    // Adds a launch; there is room for it. It replaces the latest one, unless that is live.
-    void add(std::int64_t number, bool is_latest_live) {
-        size_ += is_latest_live;
+    // Adds a launch; there is room for it. It replaces the latest one, unless that stays.
+    void add(std::int64_t number, bool latest_stays) {
+        size_ += latest_stays;
         data_[size_ - 1] = number;
     }
+    void drop_latest() { size_--; }  // of several
     // Doubles the room if most of it is taken.
     void make_room() {
         if (2 * size_ <= room_) return;
